@@ -21,13 +21,6 @@ static_assert(kThreads == kFilterBlock, "a thread a slot");
 // are not there yet, will take more memory than they do.
 constexpr std::int64_t kLeastSampled = 256, kMostSampled = 2048;
 
-std::int64_t largest_batch(const std::vector<GroupBatch>& batches) {
-  std::size_t most = 1;
-  for (const GroupBatch& batch : batches)
-    most = std::max(most, batch.blocks.size());
-  return static_cast<std::int64_t>(most);
-}
-
 /// What the lists of list blocks begin with. All pointers are device memory.
 struct Beginning {
   const ListBlock* blocks;          ///< [list blocks]
@@ -83,21 +76,6 @@ __global__ void __launch_bounds__(kThreads)
     list_values[v * slots + slot] = values[v * data_slots + from];
 }
 
-// Adds up the lists' lengths. Grid: x over slots. Block: kThreads. Shared: 4
-// bytes, static.
-__global__ void __launch_bounds__(kThreads)
-    count_candidates(const std::int32_t* counts, std::int64_t num_slots,
-                     unsigned long long* sum) {
-  __shared__ int part;
-  if (threadIdx.x == 0) part = 0;
-  __syncthreads();
-  const std::int64_t slot =
-      static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  if (slot < num_slots) atomicAdd(&part, max(counts[slot], 0));
-  __syncthreads();
-  if (threadIdx.x == 0) atomicAdd(sum, static_cast<unsigned long long>(part));
-}
-
 // What another device has found: entries that are not empty. Grid: x over
 // entries. Block: any. Shared: none.
 __global__ void take_found(const double* distance, const std::int32_t* index,
@@ -147,6 +125,13 @@ GroupTeam::GroupTeam(const Search& search, const PointGroups& all,
   }
 }
 
+std::int64_t GroupTeam::most_slots(int device) const {
+  std::size_t most = 1;
+  for (const GroupBatch& batch : batches[static_cast<std::size_t>(device)])
+    most = std::max(most, batch.blocks.size());
+  return static_cast<std::int64_t>(most) * kFilterBlock;
+}
+
 std::int64_t GroupTeam::num_launches() const {
   std::size_t launches = 1;
   for (const auto& of_device : batches)
@@ -156,56 +141,43 @@ std::int64_t GroupTeam::num_launches() const {
 }
 
 GroupsByFilter::GroupsByFilter(const Search& search, GroupTeam& team, int own)
-    : search_(search),
+    : ListsByFilter(search, *team.workers,
+                    {{team.most_slots(own), candidates_for(search.plan.k),
+                      team.most_slots(own)},
+                     search.columns.size() * team.num_lists,
+                     team.first_row(own + 1) - team.first_row(own),
+                     team.num_lists}),
       team_(team),
       own_(own),
-      metric_(*search.request.metric),
-      workers_(*team.workers),
-      slots_(largest_batch(team.batches[static_cast<std::size_t>(own)]) *
-             kFilterBlock),
-      stored_(search.store->get(columns_of(search), stream_)),
-      points_(stored_.points()),
       data_places_(team.blocks.num_slots()),
       rows_(search.columns.size()),
       row_places_(search.columns.size()),
-      candidates_({slots_, candidates_for(search.plan.k), slots_}, stream_),
-      blocks_(slots_ / kFilterBlock),
-      block_of_(slots_ / kFilterBlock),
-      slot_rows_(slots_),
-      jobs_(kMostListedJobs),
-      num_candidates_(1),
-      nearest_(search.columns.size() * team.num_lists, search.plan.k),
-      answer_(search.out, first_row(own + 1) - first_row(own),
-              search.plan.k * team.num_lists, threads_of(search)) {
+      blocks_(team.most_slots(own) / kFilterBlock),
+      block_of_(blocks_.size()),
+      slot_rows_(team.most_slots(own)),
+      jobs_(kMostListedJobs) {
   upload(data_places_, team.places.data(), data_places_.size(), stream_);
   upload(rows_, team.rows.data(), rows_.size(), stream_);
   upload(row_places_, team.row_places.data(), row_places_.size(), stream_);
   make_form();
-  values_ = DeviceBuffer<float>(slots_ * filter_->floats_a_slot());
+  values_ = DeviceBuffer<float>(slot_rows_.size() * filter_->floats_a_slot());
   clear_from(values_, 0, stream_);
   candidates_.hold_entries();
-  candidates_.meet_own(points_.ids.data());
-  clear_from(num_candidates_, 0, stream_);
+  candidates_.meet_own(columns_.ids.data());
   if (team.size() > 1)
     start_clear(nearest_.lists(), search.columns.size() * team.num_lists,
                 stream_.get());
 
-  work_.rows = work_.columns =
-      list_rows(block_of_.data(), values_.data(), slots_);
-  cut_.redo = candidates_.redo();
-  cut_.redo.by_slot = true;
-  cut_.k = static_cast<std::int32_t>(search.plan.k);
+  pass_.work.rows =
+      list_rows(block_of_.data(), values_.data(), slot_rows_.size());
+  set_points(*filter_, pass_.work.rows, columns_);
+  pass_.cut.redo.by_slot = exact_.redo.by_slot = true;
   // What it writes into rows is for lists' copies of them, too.
-  filter_->set_errors(cut_, data_rows(), data_rows(), stream_);
-  filter_->set_errors(cut_, work_.rows, work_.columns, stream_);
-  exact_.redo = cut_.redo;
-  exact_.rows = exact_.columns = points_.rows.data();
-  exact_.row_sums = exact_.column_sums = points_.sums.data();
-  exact_.slot_rows = slot_rows_.data();
-  exact_.padded = points_.padded;
-  exact_.undo = search.undo;
+  filter_->set_errors(pass_.cut, data_rows(), data_rows(), stream_);
+  filter_->set_errors(pass_.cut, pass_.work.rows, pass_.work.columns, stream_);
   exact_.sums_told = filter_->tells_sums();
-  exact_.nearest = nearest_.lists();
+  exact_.slot_rows = slot_rows_.data();
+  counter_.clear(stream_);
   stream_.wait();
 }
 
@@ -221,11 +193,12 @@ FilterRows GroupsByFilter::list_rows(const std::int32_t* blocks, float* values,
 /// The points in the first form that suits them. Places are by group: the
 /// sample is of all.
 void GroupsByFilter::make_form() {
-  const std::int64_t n = points_.ids.size() > 0 ? search_.columns.size() : 0;
-  const std::int64_t entries = slots_ * candidates_for(search_.plan.k);
+  const std::int64_t n = columns_.ids.size() > 0 ? search_.columns.size() : 0;
+  const std::int64_t entries =
+      slot_rows_.size() * candidates_for(search_.plan.k);
   const std::int64_t count = std::min(
       n, std::max(kLeastSampled,
-                  std::min(kMostSampled, entries / (points_.padded + 2))));
+                  std::min(kMostSampled, entries / (columns_.padded + 2))));
   std::vector<std::int32_t> places(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i)
     places[static_cast<std::size_t>(i)] =
@@ -237,20 +210,20 @@ void GroupsByFilter::make_form() {
     sampled.push_back(places[static_cast<std::size_t>(at)]);
   const std::vector<std::int32_t> slot_at = slots_of(team_.places, n);
   DeviceBuffer<std::int32_t> d_places(count), slots(n);
-  GatheredRows gathered(count, points_.padded, false);
+  GatheredRows gathered(count, columns_.padded, false);
   const WaitAtEnd wait(stream_);
   upload(d_places, sampled.data(), count, stream_);
-  const Panel some = gathered.gather(points_, d_places.data(), count, stream_);
+  const Panel some = gathered.gather(columns_, d_places.data(), count, stream_);
   upload(slots, slot_at.data(), n, stream_);
-  const FilterSample sample = {{some.rows, some.sums, points_.padded},
+  const FilterSample sample = {{some.rows, some.sums, columns_.padded},
                                count,
                                search_.undo,
                                sought(search_)};
   for (RowsInForm next = search_.plan.shape.rows;;) {
-    filter_ = learnt_filter(metric_, next, sample, stream_);
+    filter_ = learnt_filter(*search_.request.metric, next, sample, stream_);
     form_ = std::make_unique<FilterForm>(*filter_, team_.blocks.num_slots());
     form_->clear(stream_);
-    filter_->start_rows(points_.prepared(), n, slots.data(), data_rows(),
+    filter_->start_rows(columns_.prepared(), n, slots.data(), data_rows(),
                         stream_.get());
     const bool suits = filter_->suits(stream_);
     stream_.wait();
@@ -265,10 +238,7 @@ void GroupsByFilter::run() {
   const Clock::time_point start = Clock::now();
   for (const GroupBatch& batch : team_.batches[static_cast<std::size_t>(own_)])
     if (!meet(batch) || !redo(batch)) return;
-  unsigned long long candidates = 0;
-  download(&candidates, num_candidates_, 1, stream_);
-  stream_.wait();
-  stats_.pairs_exact += static_cast<double>(candidates);
+  stats_.pairs_exact += counter_.total(stream_);
   stats_.pairs_filtered += search_.plan.num_pairs / team_.size();
   stats_.filter = filter_->numbers();
   team_.found[static_cast<std::size_t>(own_)] = nearest_.lists();
@@ -276,7 +246,10 @@ void GroupsByFilter::run() {
   gather();
   if (!workers_.meet()) return;
   stats_.seconds_device = seconds_since(start);
-  write_out();
+  const std::int64_t first = first_row(own_);
+  answer_.write(found_from(first), first_row(own_ + 1) - first,
+                team_.row_ids.data() + first,
+                correlated(columns_, 0, row_places_.data() + first), stream_);
   stats_.seconds_emit = answer_.seconds();
 }
 
@@ -295,7 +268,7 @@ bool GroupsByFilter::meet(const GroupBatch& batch) {
   begin.data_slots = team_.blocks.num_slots();
   begin.floats_a_slot = filter_->floats_a_slot();
   begin.list_values = values_.data();
-  begin.num_slots = slots_;
+  begin.num_slots = slot_rows_.size();
   begin.block_of = block_of_.data();
   begin.slot_rows = slot_rows_.data();
   begin.places = candidates_.place_there(slots);
@@ -304,10 +277,9 @@ bool GroupsByFilter::meet(const GroupBatch& batch) {
       begin);
   CUDA_CHECK(cudaGetLastError());
 
-  work_.lists = cut_.lists = exact_.lists = candidates_.lists();
-  cut_.end_slot = exact_.end_slot = {slots};
+  set_slots({0}, {slots});
   for (const GroupLaunch& launch : batch.launches) {
-    under_way_.begin();
+    pass_.under_way.begin();
     const std::int64_t count = launch.end_job - launch.first_job;
     upload(jobs_, batch.jobs.data() + launch.first_job, count, stream_);
     FilterJobs jobs;
@@ -317,27 +289,25 @@ bool GroupsByFilter::meet(const GroupBatch& batch) {
     jobs.symmetric = launch.symmetric;
     jobs.fill = launch.fill;
     jobs.listed = jobs_.data();
-    work_.jobs = jobs;
+    pass_.work.jobs = jobs;
     // Of the lists of few neighbours hardly an entry stays.
-    const bool hardly_any = cut_.k <= FillRule::most &&
-                            cut_.row_slack == nullptr &&
+    const bool hardly_any = pass_.cut.k <= FillRule::most &&
+                            pass_.cut.row_slack == nullptr &&
                             batch.most_filled == kFilterBlock;
-    work_.fill_rule = {hardly_any ? cut_.k : 0, cut_.twice_error};
-    filter_->start(work_, stream_.get());
+    pass_.work.fill_rule = {hardly_any ? pass_.cut.k : 0,
+                            pass_.cut.twice_error};
+    filter_->start(pass_.work, stream_.get());
     if (launch.ends_round) {
-      cut_.filled = launch.fill ? batch.most_filled : 0;
-      cut_.counted = cut_.filled > 0;
+      pass_.cut.filled = launch.fill ? batch.most_filled : 0;
+      pass_.cut.counted = pass_.cut.filled > 0;
       // What fills lists is some of it padding's or the row's own.
-      cut_.all_valid = !launch.fill;
-      start_cut(cut_, stream_.get());
+      pass_.cut.all_valid = !launch.fill;
+      start_cut(pass_.cut, stream_.get());
     }
-    under_way_.end(stream_);
+    pass_.under_way.end(stream_);
     if (!workers_.go_on()) return false;
   }
-  run_exact(metric_, exact_, stream_);
-  count_candidates<<<blocks_for(slots), kThreads, 0, stream_.get()>>>(
-      candidates_.lists().counts, slots, num_candidates_.data());
-  CUDA_CHECK(cudaGetLastError());
+  run_exact(*search_.request.metric, exact_, stream_);
   return workers_.go_on();
 }
 
@@ -404,7 +374,7 @@ bool GroupsByFilter::redo_in(std::int64_t target, std::int64_t own,
   pass.rounds.chunk_size = search_.plan.chunk_size;
   pass.rounds.multiprocessors = multiprocessors_here();
   pass.work.columns = list_rows(d_blocks.data(), values.data(), slots);
-  pass.cut.k = cut_.k;
+  pass.cut.k = pass_.cut.k;
   pass.workers = &workers_;
   ExactStep exact = exact_;
   exact.slot_rows = nullptr;
@@ -414,7 +384,7 @@ bool GroupsByFilter::redo_in(std::int64_t target, std::int64_t own,
   const auto place_of = [&](std::int64_t group) {
     return team_.blocks.first_place[static_cast<std::size_t>(group)];
   };
-  HeldSearch held = {search_, pass, exact, lists, points_, points_, {}};
+  HeldSearch held = {search_, pass, exact, lists, columns_, columns_, {}};
   if (target >= 0)
     held.met = {{place_of(target), place_of(target + 1)}};
   else
@@ -463,19 +433,6 @@ void GroupsByFilter::gather() {
       CUDA_CHECK(cudaGetLastError());
     }
   }
-}
-
-void GroupsByFilter::write_out() {
-  const std::int64_t first = first_row(own_);
-  CorrelationOf from;
-  from.rows = points_.rows.data();
-  from.row_sums = from.column_sums = points_.sums.data();
-  from.row_places = row_places_.data() + first;
-  from.columns = points_.rows.data();
-  from.places = points_.places.data();
-  from.padded = points_.padded;
-  answer_.write(found_from(first), first_row(own_ + 1) - first,
-                team_.row_ids.data() + first, from, stream_);
 }
 
 }  // namespace cuda

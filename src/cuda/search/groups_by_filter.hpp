@@ -9,18 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "cuda/device/workers.hpp"
-#include "cuda/exact/answer.hpp"
-#include "cuda/exact/candidates.hpp"
-#include "cuda/filter/pair_filter.hpp"
 #include "cuda/plan/group_pairs.hpp"
-#include "cuda/search/candidate_store.hpp"
-#include "cuda/search/chunk_buffer.hpp"
 #include "cuda/search/filter_form.hpp"
-#include "cuda/search/point_store.hpp"
-#include "cuda/search/redo_held.hpp"
-#include "cuda/search/rounds.hpp"
-#include "cuda/search/search.hpp"
+#include "cuda/search/lists_by_filter.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -33,6 +24,12 @@ struct GroupTeam {
             int count);
 
   int size() const { return static_cast<int>(batches.size()); }
+  /// Of the points whose lists that device writes out.
+  std::int64_t first_row(int device) const {
+    return static_cast<std::int64_t>(rows.size()) * device / size();
+  }
+  /// Of the largest batch of a device.
+  std::int64_t most_slots(int device) const;
   std::int64_t num_launches() const;
 
   const PointGroups& groups;
@@ -50,20 +47,14 @@ struct GroupTeam {
 
 /// The part of one device. Made and run on its worker, whose current device it
 /// uses; the parts of all devices must outlive the work of each.
-class GroupsByFilter {
+class GroupsByFilter : public ListsByFilter {
  public:
   GroupsByFilter(const Search& search, GroupTeam& team, int own);
-  GroupsByFilter(const GroupsByFilter&) = delete;
-  GroupsByFilter& operator=(const GroupsByFilter&) = delete;
   ~GroupsByFilter() { wait(); }
-  /// Until nothing of this device's work is under way. After a failure, too.
-  void wait() { cudaStreamSynchronize(stream_.get()); }
 
   /// Finds the lists of its batches, and writes out all lists of its share of
   /// the points.
   void run();
-
-  const Stats& stats() const { return stats_; }
 
  private:
   void make_form();
@@ -73,42 +64,23 @@ class GroupsByFilter {
   bool redo_in(std::int64_t target, std::int64_t own, std::int64_t list,
                const RedoneRows& rows);
   void gather();
-  void write_out();
 
-  std::int64_t first_row(int device) const {
-    return search_.columns.size() * device / team_.size();
-  }
+  std::int64_t first_row(int device) const { return team_.first_row(device); }
   /// The lists of neighbours, from this row of points on.
   Lists found_from(std::int64_t row);
   FilterRows list_rows(const std::int32_t* blocks, float* values,
                        std::int64_t num_slots);
 
-  const Search& search_;
   GroupTeam& team_;
   const int own_;
-  const MetricEntry& metric_;
-  Workers& workers_;
-  const std::int64_t slots_;  ///< of the largest batch
-  Stream stream_;
-  StoredPoints& stored_;
-  const DevicePoints& points_;
   std::unique_ptr<PairFilter> filter_;
   std::unique_ptr<FilterForm> form_;
   DeviceBuffer<std::int32_t> data_places_, rows_, row_places_;
-  CandidateStore candidates_;
   // Of the list blocks of a batch.
   DeviceBuffer<ListBlock> blocks_;
   DeviceBuffer<std::int32_t> block_of_, slot_rows_;
   DeviceBuffer<float> values_;
   DeviceBuffer<ListedJob> jobs_;
-  DeviceBuffer<unsigned long long> num_candidates_;
-  FilterWork work_;
-  Cut cut_;
-  ExactStep exact_;
-  ListBuffer nearest_;  ///< of all points and lists, k each
-  AnswerWriter answer_;
-  TwoUnderWay under_way_;
-  Stats stats_;
 };
 
 }  // namespace cuda

@@ -1,12 +1,12 @@
 #include "cuda/search/queries_by_filter.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 
 #include "core/base/pieces.hpp"
 #include "cuda/device/transfer.hpp"
 #include "cuda/plan/plan.hpp"
-#include "cuda/search/redo_held.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -18,83 +18,60 @@ std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
   return numbers;
 }
 
-/// The points, in the filter's form too.
-StoredPoints& formed(const Search& search, StoredPoints& stored,
-                     const Stream& stream) {
-  stored.hold_form(search.plan.shape.rows, search.undo, sought(search), stream);
-  return stored;
-}
-
 }  // namespace
 
 QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
-    : search_(search),
+    : ListsByFilter(search, workers,
+                    {{query_slots(most_rows(search)),
+                      candidates_for(search.plan.k), most_rows(search)},
+                     most_rows(search),
+                     most_rows(search)}),
       blocks_(search.columns.size()),
-      most_rows_(queries_at_a_time(search.rows.size(), search.plan.k)),
-      stored_(formed(search, search.store->get(columns_of(search), stream_),
-                     stream_)),
-      columns_(stored_.points()),
       own_rows_(search.rows, search.prepare, threads_of(search),
                 search.plan.padded_queries, stream_),
       column_places_(blocks_.num_slots()),
-      row_slots_(most_rows_),
-      list_rows_(search.rows.size()),
-      row_form_(stored_.filter(), query_slots(most_rows_)),
-      candidates_(
-          {query_slots(most_rows_), candidates_for(search.plan.k), most_rows_},
-          stream_),
-      nearest_(most_rows_, search.plan.k),
-      answer_(search.out, most_rows_, search.plan.k, threads_of(search)) {
+      row_slots_(most_rows(search)),
+      list_rows_(search.rows.size()) {
+  hold_form();
+  row_form_ = std::make_unique<FilterForm>(stored_.filter(),
+                                           query_slots(row_slots_.size()));
   const std::vector<std::int32_t> places = blocks_.places();
   upload(column_places_, places.data(), column_places_.size(), stream_);
-  const std::vector<std::int32_t> row_slots = counting(0, most_rows_);
-  upload(row_slots_, row_slots.data(), most_rows_, stream_);
+  const std::vector<std::int32_t> row_slots = counting(0, row_slots_.size());
+  upload(row_slots_, row_slots.data(), row_slots_.size(), stream_);
   candidates_.hold_entries();
   candidates_.meet(column_places_.data(), columns_.ids.data(),
                    search.rows.self.empty() ? nullptr : own_rows_.ids.data());
-  hold_form();
-  pass_.slot_bytes = search.plan.shape.rows.slot_bytes();
-  pass_.workers = &workers;
-  pass_.cut.redo = candidates_.redo();
-  pass_.cut.k = static_cast<std::int32_t>(search.plan.k);
+  exact_.list_rows = list_rows_.data();
   stream_.wait();
 }
 
 std::int64_t QueriesByFilter::num_launches(const Search& search,
                                            std::int64_t num_rows) {
-  const std::int64_t most =
-      queries_at_a_time(search.rows.size(), search.plan.k);
+  const std::int64_t most = most_rows(search);
   const std::int64_t launches =
       cuda::num_launches(rounds_of_queries(search, std::min(num_rows, most)));
   return launches * ((num_rows + most - 1) / most);
 }
 
 void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
-  pass_.workers->tell_chosen(pass_.filter->numbers());
-  for (std::int64_t row0 = first_row; row0 < end_row; row0 += most_rows_) {
-    const std::int64_t num_rows = std::min(most_rows_, end_row - row0);
+  workers_.tell_chosen(stored_.filter().numbers());
+  const std::int64_t most = row_slots_.size();
+  for (std::int64_t row0 = first_row; row0 < end_row; row0 += most) {
+    const std::int64_t num_rows = std::min(most, end_row - row0);
     const Clock::time_point start = Clock::now();
     // Queries that were done again may have left another.
     if (!stored_.holds_form()) hold_form();
-    if (!batch(row0, num_rows) || !redo(row0)) return;
+    const auto slot_of = [&](std::int32_t place) {
+      return place - static_cast<std::int32_t>(row0);
+    };
+    if (!batch(row0, num_rows) || !redo(own_rows_, slot_of)) return;
     stats_.seconds_device += seconds_since(start);
-    CorrelationOf from;
-    from.rows = own_rows_.rows.data() + row0 * own_rows_.padded;
-    from.row_sums = own_rows_.sums.data() + row0;
-    from.columns = columns_.rows.data();
-    from.column_sums = columns_.sums.data();
-    from.places = columns_.places.data();
-    from.padded = columns_.padded;
     answer_.write(nearest_.lists(), num_rows,
-                  search_.rows.order.id.data() + row0, from, stream_);
+                  search_.rows.order.id.data() + row0,
+                  correlated(own_rows_, row0, nullptr), stream_);
   }
   stats_.seconds_emit = answer_.seconds();
-}
-
-void QueriesByFilter::hold_form() {
-  formed(search_, stored_, stream_);
-  pass_.filter = &stored_.filter();
-  pass_.work.columns = stored_.form().rows();
 }
 
 /// A batch's candidates, and the nearest of them. Returns whether to go on.
@@ -107,59 +84,24 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   CUDA_CHECK(cudaMemcpyAsync(list_rows_.data() + row0, list_rows.data(),
                              list_rows.size() * sizeof(std::int32_t),
                              cudaMemcpyHostToDevice, stream_.get()));
-  row_form_.clear(stream_);
+  row_form_->clear(stream_);
   candidates_.clear_redo(stream_);
-  start_candidates(candidates_.lists(), stream_.get());
-  pass_.work.rows = row_form_.first(num_slots);
-  stored_.filter().start_rows({own_rows_.rows.data() + row0 * own_rows_.padded,
-                               own_rows_.sums.data() + row0, own_rows_.padded},
-                              num_rows, row_slots_.data(), pass_.work.rows,
-                              stream_.get());
-  pass_.work.lists = pass_.cut.lists = candidates_.lists();
-  pass_.cut.end_slot = {num_slots};
-  stored_.filter().set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
-                              stream_);
+  set_points(stored_.filter(), stored_.form().rows(), own_rows_);
+  set_slots({0}, {num_slots});
+  pass_.work.rows = row_form_->first(num_slots);
+  pass_.filter->start_rows({own_rows_.rows.data() + row0 * own_rows_.padded,
+                            own_rows_.sums.data() + row0, own_rows_.padded},
+                           num_rows, row_slots_.data(), pass_.work.rows,
+                           stream_.get());
   pass_.rounds = rounds_of_queries(search_, num_rows);
-  exact_.lists = candidates_.lists();
-  exact_.redo = candidates_.redo();
-  exact_.end_slot = {num_slots};
-  exact_.rows = own_rows_.rows.data();
-  exact_.row_sums = own_rows_.sums.data();
-  exact_.columns = columns_.rows.data();
-  exact_.column_sums = columns_.sums.data();
-  exact_.list_rows = list_rows_.data();
-  exact_.padded = columns_.padded;
-  exact_.undo = search_.undo;
-  exact_.sums_told = pass_.filter->tells_sums();
-  exact_.nearest = nearest_.lists();
-  exact_.counts = counter_.data();
-  counter_.clear(stream_);
-  begin_settling(search_, pass_, exact_, num_rows, stream_);
+  begin_rounds(num_rows);
 
   if (!run_rounds(pass_, stream_)) return false;
   stats_.filter = pass_.filter->numbers();
   stats_.pairs_filtered +=
       static_cast<double>(num_rows) * static_cast<double>(blocks_.num_points);
-  run_exact(*search_.request.metric, exact_, stream_);
-  stats_.pairs_exact += counter_.total(stream_);
+  rank();
   return true;
-}
-
-/// Queries whose candidates overflowed. Returns whether to go on.
-bool QueriesByFilter::redo(std::int64_t row0) {
-  RedoneRows rows;
-  rows.places = candidates_.to_redo(stream_);
-  for (const std::int32_t place : rows.places)
-    rows.slots.push_back(place - static_cast<std::int32_t>(row0));
-  return redo_held({search_,
-                    pass_,
-                    exact_,
-                    candidates_.all_lists(),
-                    own_rows_,
-                    columns_,
-                    {},
-                    &stored_},
-                   rows, stream_, stats_);
 }
 
 }  // namespace cuda

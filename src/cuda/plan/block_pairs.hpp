@@ -57,8 +57,10 @@ struct BlockPairs {
     rounds.fill_blocks = 1;
     std::vector<FilterJobs> all = schedule_filter(rounds);
     for (FilterJobs& jobs : all) {
-      jobs.symmetric = true;
+      // What comes into a list are pairs of two points, one of either side.
+      jobs.symmetric = jobs.all_valid = true;
       jobs.fill = false;
+      jobs.filled = 0;
     }
     return all;
   }

@@ -75,6 +75,12 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
             ? first_round
             : std::max(first + 1, static_cast<std::int64_t>(
                                       static_cast<double>(first) * growth)));
+    // What fills lists is all for the lists of its rows, and some of it is
+    // padding's or the row's own; in a graph nothing later is.
+    jobs.filled = jobs.fill
+                      ? static_cast<std::int32_t>(jobs.end_delta * kFilterBlock)
+                      : 0;
+    jobs.all_valid = jobs.symmetric;
     const std::int64_t deltas = jobs.end_delta - first;
     // Long jobs save starts; several a multiprocessor even out their ends.
     jobs.span = std::max<std::int64_t>(

@@ -42,6 +42,10 @@ struct FilterJobs {
   /// delta's at delta blocks from its start. Not with `symmetric`: what a graph
   /// fills it meets once from each side.
   bool fill = false;
+  /// Of the cut after the round, where lists are cut: see Cut.
+  std::int32_t filled = 0;
+  bool counted = false;
+  bool all_valid = false;
   /// Device memory; job j is a slab of listed[j / 2], the j % 2-th of its
   /// block. Null: jobs follow the rule.
   const ListedJob* listed = nullptr;

@@ -15,6 +15,7 @@
 #include "cuda/plan/panels.hpp"
 #include "cuda/search/candidate_store.hpp"
 #include "cuda/search/filter_form.hpp"
+#include "cuda/search/rounds.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -173,11 +174,7 @@ std::unique_ptr<PairFilter> BlockPair::learnt_filter() {
 bool BlockPair::filter(std::vector<std::int32_t>& left) {
   const BlockPairs pairs = work_.pairs();
   const std::vector<std::int32_t> places = pairs.places();
-  std::vector<std::int32_t> slots(static_cast<std::size_t>(work_.sides.size()));
-  for (std::size_t slot = 0; slot < places.size(); ++slot)
-    if (places[slot] >= 0)
-      slots[static_cast<std::size_t>(places[slot])] =
-          static_cast<std::int32_t>(slot);
+  const std::vector<std::int32_t> slots = slots_of(places, work_.sides.size());
   const std::unique_ptr<PairFilter> filter = learnt_filter();
   FilterForm form(*filter, pairs.num_slots());
   CandidateStore candidates(
@@ -194,34 +191,29 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
   candidates.meet_own(points_.ids.data());
   stream_.wait();
 
-  Cut cut;
-  cut.lists = candidates.lists();
-  cut.redo = candidates.redo();
-  cut.k = static_cast<std::int32_t>(work_.k);
-  cut.end_slot = {pairs.num_slots()};
-  // What is in a list are pairs of two points, one of either side.
-  cut.all_valid = true;
-  filter->set_errors(cut, form.rows(), form.rows(), stream_);
-  start_candidates(cut.lists, stream_.get());
-  set_thresholds(cut, filter->units(cut, stream_), places);
-
-  FilterWork filtered;
-  filtered.rows = filtered.columns = form.rows();
-  filtered.lists = cut.lists;
-  for (const FilterJobs& jobs :
-       pairs.jobs(work_.filter.rows.work, kChunkMet, work_.multiprocessors)) {
-    under_way_.begin();
-    filtered.jobs = jobs;
-    filter->start(filtered, stream_.get());
-    if (jobs.ends_round) start_cut(cut, stream_.get());
-    under_way_.end(stream_);
-    if (!workers_.go_on()) return false;
-  }
+  FilterPass pass;
+  pass.filter = filter.get();
+  pass.workers = &workers_;
+  pass.work.rows = pass.work.columns = form.rows();
+  pass.work.lists = pass.cut.lists = candidates.lists();
+  pass.cut.redo = candidates.redo();
+  pass.cut.k = static_cast<std::int32_t>(work_.k);
+  pass.cut.end_slot = {pairs.num_slots()};
+  filter->set_errors(pass.cut, form.rows(), form.rows(), stream_);
+  start_candidates(pass.cut.lists, stream_.get());
+  set_thresholds(pass.cut, filter->units(pass.cut, stream_), places);
+  if (!run_schedule(
+          pass,
+          {pairs.jobs(work_.filter.rows.work, kChunkMet, work_.multiprocessors),
+           {},
+           {}},
+          stream_))
+    return false;
   stats_.pairs_filtered = work_.sides.pairs();
   stats_.filter = filter->numbers();
   stats_.pairs_exact =
-      candidates.num_candidates(Slot{0}, cut.end_slot, stream_);
-  return settle(cut.lists, places, left);
+      candidates.num_candidates(Slot{0}, pass.cut.end_slot, stream_);
+  return settle(pass.cut.lists, places, left);
 }
 
 /// A slot's first threshold is what its point's limit says.

@@ -278,37 +278,39 @@ bool GroupsByFilter::meet(const GroupBatch& batch) {
   CUDA_CHECK(cudaGetLastError());
 
   set_slots({0}, {slots});
-  for (const GroupLaunch& launch : batch.launches) {
-    pass_.under_way.begin();
-    const std::int64_t count = launch.end_job - launch.first_job;
-    upload(jobs_, batch.jobs.data() + launch.first_job, count, stream_);
-    FilterJobs jobs;
-    jobs.num_blocks = blocks;
-    jobs.num_slabs = kFilterBlock / kFilterSlab;
-    jobs.end_job = count * jobs.num_slabs;
-    jobs.symmetric = launch.symmetric;
-    jobs.fill = launch.fill;
-    jobs.listed = jobs_.data();
-    pass_.work.jobs = jobs;
-    // Of the lists of few neighbours hardly an entry stays.
-    const bool hardly_any = pass_.cut.k <= FillRule::most &&
-                            pass_.cut.row_slack == nullptr &&
-                            batch.most_filled == kFilterBlock;
-    pass_.work.fill_rule = {hardly_any ? pass_.cut.k : 0,
-                            pass_.cut.twice_error};
-    filter_->start(pass_.work, stream_.get());
-    if (launch.ends_round) {
-      pass_.cut.filled = launch.fill ? batch.most_filled : 0;
-      pass_.cut.counted = pass_.cut.filled > 0;
-      // What fills lists is some of it padding's or the row's own.
-      pass_.cut.all_valid = !launch.fill;
-      start_cut(pass_.cut, stream_.get());
-    }
-    pass_.under_way.end(stream_);
-    if (!workers_.go_on()) return false;
-  }
+  // Of the lists of few neighbours hardly an entry stays.
+  const bool hardly_any = pass_.cut.k <= FillRule::most &&
+                          pass_.cut.row_slack == nullptr &&
+                          batch.most_filled == kFilterBlock;
+  pass_.work.fill_rule = {hardly_any ? pass_.cut.k : 0, pass_.cut.twice_error};
+  if (!run_schedule(pass_, schedule(batch), stream_)) return false;
   run_exact(*search_.request.metric, exact_, stream_);
   return workers_.go_on();
+}
+
+/// Its launches, whose jobs go through one table.
+FilterSchedule GroupsByFilter::schedule(const GroupBatch& batch) {
+  FilterSchedule all;
+  for (const GroupLaunch& launch : batch.launches) {
+    FilterJobs jobs;
+    jobs.num_blocks = static_cast<std::int64_t>(batch.blocks.size());
+    jobs.num_slabs = kFilterBlock / kFilterSlab;
+    jobs.end_job = (launch.end_job - launch.first_job) * jobs.num_slabs;
+    jobs.symmetric = launch.symmetric;
+    jobs.fill = launch.fill;
+    jobs.ends_round = launch.ends_round;
+    jobs.filled = launch.fill ? batch.most_filled : 0;
+    jobs.counted = jobs.filled > 0;
+    // What fills lists is some of it padding's or the row's own.
+    jobs.all_valid = !launch.fill;
+    jobs.listed = jobs_.data();
+    all.launches.push_back(jobs);
+  }
+  all.before = [this, &batch](const FilterJobs& jobs, std::size_t launch) {
+    upload(jobs_, batch.jobs.data() + batch.launches[launch].first_job,
+           jobs.end_job / jobs.num_slabs, stream_);
+  };
+  return all;
 }
 
 /// Lists that overflowed, together with others that look in the same blocks and

@@ -127,43 +127,48 @@ void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
   start_clear(step.nearest, num_lists, stream.get());
 }
 
-bool run_rounds(FilterPass& pass, const Stream& stream) {
+bool run_schedule(FilterPass& pass, const FilterSchedule& schedule,
+                  const Stream& stream) {
   using Part = FilterPass::Part;
   Cut cut = pass.cut;
-  const std::vector<FilterJobs> launches = schedule_filter(pass.rounds);
-  for (const FilterJobs& jobs : launches) {
+  const std::size_t count = schedule.launches.size();
+  for (std::size_t launch = 0; launch < count; ++launch) {
+    const FilterJobs& jobs = schedule.launches[launch];
     if (jobs.fill && pass.part == Part::after_first) continue;
     if (!jobs.fill && pass.part == Part::first_round) break;
     if (pass.workers != nullptr) pass.under_way.begin();
+    if (schedule.before) schedule.before(jobs, launch);
     pass.work.jobs = jobs;
     pass.filter->start(pass.work, stream.get());
     if (jobs.ends_round) {
-      // What fills lists is all for the lists of its rows, and some of it is
-      // padding's or the row's own; in a graph nothing later is.
       if (pass.exchange != nullptr && !jobs.fill &&
           !pass.exchange->gather(stream))
         return false;
-      cut.filled =
-          jobs.fill ? static_cast<std::int32_t>(jobs.end_delta * kFilterBlock)
-                    : 0;
-      cut.all_valid = !jobs.fill && pass.rounds.symmetric;
+      cut.filled = jobs.filled;
+      cut.counted = jobs.counted;
+      cut.all_valid = jobs.all_valid;
       cut.guess.rank = cut.guess.may ? jobs.guess_rank : 0;
       cut.guess.certain = jobs.fill || cut.guess.rank == 0;
-      cut.guess.confirms = pass.cut.guess.confirms && &jobs == &launches.back();
+      cut.guess.confirms = pass.cut.guess.confirms && launch + 1 == count;
       start_cut(cut, stream.get());
       if (jobs.settles && pass.settled != nullptr)
         start_settling_lists(*pass.metric, *pass.settled, stream.get());
       if (pass.exchange != nullptr && !pass.exchange->publish(stream))
         return false;
     }
+    const std::int64_t pieces = schedule.after ? schedule.after(launch) : 1;
     if (pass.workers == nullptr) continue;
     pass.under_way.end(stream);
-    if (!pass.workers->go_on()) {
+    if (!pass.workers->go_on(pieces)) {
       stream.wait();
       return false;
     }
   }
   return true;
+}
+
+bool run_rounds(FilterPass& pass, const Stream& stream) {
+  return run_schedule(pass, {schedule_filter(pass.rounds), {}, {}}, stream);
 }
 
 }  // namespace cuda

@@ -1,9 +1,10 @@
 #pragma once
 
 // The rounds of a filtered search: who stands where, and the one loop that
-// starts a round's pairs, cuts the lists, and lets other devices know.
+// starts the pairs of a schedule, cuts the lists, and lets other devices know.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "cuda/device/two_under_way.hpp"
@@ -76,8 +77,23 @@ struct FilterPass {
 void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
                     std::int64_t num_lists, const Stream& stream);
 
-/// Starts the pass on the stream. Returns whether to go on; if not, and nobody
-/// has failed, nothing is under way.
+/// In which order blocks of rows meet blocks of columns: the one place where
+/// pairs may be left out by whole tiles.
+struct FilterSchedule {
+  std::vector<FilterJobs> launches;
+  /// What a launch needs, to the stream before it. Null: nothing.
+  std::function<void(const FilterJobs& jobs, std::size_t launch)> before;
+  /// After it was put there; gives the pieces of work that it ends. Null: one.
+  std::function<std::int64_t(std::size_t launch)> after;
+};
+
+/// Starts the pass on the stream: each launch, and after each round the cut of
+/// the lists. Returns whether to go on; if not, and nobody has failed, nothing
+/// is under way.
+bool run_schedule(FilterPass& pass, const FilterSchedule& schedule,
+                  const Stream& stream);
+
+/// The same by the pass's rounds.
 bool run_rounds(FilterPass& pass, const Stream& stream);
 
 }  // namespace cuda

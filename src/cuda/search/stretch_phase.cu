@@ -230,16 +230,16 @@ bool StretchPhase::meet_all(const Stretch& stretch) {
   const CandidateLists& lists = stretch.lists.lists();
   stretch.lists.clear_redo(stream);
   start_candidates(lists, stream.get());
-  FilterWork work;
-  work.rows = rows_.first(stretch.num_slots);
-  work.columns = {nullptr, values_.data(), part_.layout.num_slots};
-  work.lists = lists;
-  Cut cut;
-  cut.lists = lists;
-  cut.redo = stretch.lists.redo();
-  cut.k = static_cast<std::int32_t>(part_.search.plan.k);
-  cut.end_slot = {stretch.num_slots};
-  filter_->set_errors(cut, work.rows, work.columns, stream);
+  FilterPass pass;
+  pass.filter = filter_.get();
+  pass.workers = &part_.workers;
+  pass.work.rows = rows_.first(stretch.num_slots);
+  pass.work.columns = {nullptr, values_.data(), part_.layout.num_slots};
+  pass.work.lists = pass.cut.lists = lists;
+  pass.cut.redo = stretch.lists.redo();
+  pass.cut.k = static_cast<std::int32_t>(part_.search.plan.k);
+  pass.cut.end_slot = {stretch.num_slots};
+  filter_->set_errors(pass.cut, pass.work.rows, pass.work.columns, stream);
 
   StretchShape shape;
   shape.row_blocks = stretch.num_slots / kFilterBlock;
@@ -249,37 +249,34 @@ bool StretchPhase::meet_all(const Stretch& stretch) {
   shape.multiprocessors = multiprocessors_;
   copy_panel(0);
   copy_panel(1);
-  for (const StretchLaunch& launch : schedule_stretch(shape)) {
-    const std::int64_t panel = launch.first_block / shape_.panel_blocks;
-    if (launch.first_block % shape_.panel_blocks == 0) {
-      under_way_.begin();
-      ready_[panel % 2].hold(stream);
-    }
-    meet(launch, work);
-    if (launch.ends_round) {
-      cut.filled =
-          launch.fill
-              ? static_cast<std::int32_t>(launch.end_block * kFilterBlock)
-              : 0;
-      start_cut(cut, stream.get());
-    }
-    if (launch.end_block % shape_.panel_blocks != 0 &&
-        launch.end_block != blocks_.count)
-      continue;
-    free_[panel % 2].record(stream);
-    under_way_.end(stream);
-    copy_panel(panel + 2);
-    if (!part_.workers.go_on()) {
-      stream.wait();
-      return false;
-    }
+  const std::vector<StretchLaunch> launches = schedule_stretch(shape);
+  FilterSchedule schedule;
+  for (const StretchLaunch& launch : launches) {
+    FilterJobs jobs;
+    jobs.num_blocks = blocks_.count;
+    jobs.symmetric = false;
+    jobs.fill = launch.fill;
+    jobs.listed = jobs_.data();
+    jobs.end_job = launch.num_jobs() * (kFilterBlock / kFilterSlab);
+    jobs.ends_round = launch.ends_round;
+    jobs.filled =
+        launch.fill ? static_cast<std::int32_t>(launch.end_block * kFilterBlock)
+                    : 0;
+    schedule.launches.push_back(jobs);
   }
-  return true;
+  schedule.before = [&](const FilterJobs&, std::size_t at) {
+    begin_launch(launches[at], pass.work);
+  };
+  schedule.after = [&](std::size_t at) { return end_launch(launches[at]); };
+  return run_schedule(pass, schedule, stream);
 }
 
-void StretchPhase::meet(const StretchLaunch& launch, FilterWork& work) {
+/// Its jobs, and the panel that they read.
+void StretchPhase::begin_launch(const StretchLaunch& launch, FilterWork& work) {
   const cudaStream_t stream = part_.stream.get();
   const std::int64_t panel = launch.first_block / shape_.panel_blocks;
+  if (launch.first_block % shape_.panel_blocks == 0)
+    ready_[panel % 2].hold(part_.stream);
   // Columns are meant by their slots among all.
   work.columns.rows =
       panels_[panel % 2].data() - panel * shape_.panel_blocks * block_bytes_;
@@ -287,13 +284,17 @@ void StretchPhase::meet(const StretchLaunch& launch, FilterWork& work) {
   list_jobs<<<static_cast<unsigned>(ceil_div(num_jobs, kThreads)), kThreads, 0,
               stream>>>(launch, jobs_.data());
   CUDA_CHECK(cudaGetLastError());
-  work.jobs = {};
-  work.jobs.num_blocks = blocks_.count;
-  work.jobs.symmetric = false;
-  work.jobs.fill = launch.fill;
-  work.jobs.listed = jobs_.data();
-  work.jobs.end_job = num_jobs * (kFilterBlock / kFilterSlab);
-  filter_->start(work, stream);
+}
+
+/// The next panel but one comes where this one was. Gives how many are done.
+std::int64_t StretchPhase::end_launch(const StretchLaunch& launch) {
+  if (launch.end_block % shape_.panel_blocks != 0 &&
+      launch.end_block != blocks_.count)
+    return 0;
+  const std::int64_t panel = launch.first_block / shape_.panel_blocks;
+  free_[panel % 2].record(part_.stream);
+  copy_panel(panel + 2);
+  return 1;
 }
 
 /// The filter's rows of a panel of columns, once its buffer is free.

@@ -56,7 +56,8 @@ class StretchPhase {
   bool find(std::int64_t first_block, std::int64_t num_blocks);
   bool find_widely(FilteredGraph& found);
   bool meet_all(const Stretch& stretch);
-  void meet(const StretchLaunch& launch, FilterWork& work);
+  void begin_launch(const StretchLaunch& launch, FilterWork& work);
+  std::int64_t end_launch(const StretchLaunch& launch);
   void copy_panel(std::int64_t panel);
   std::vector<std::int32_t> take(const Stretch& stretch, std::int32_t most,
                                  std::vector<std::int32_t>& columns);
@@ -95,7 +96,6 @@ class StretchPhase {
   DeviceBuffer<ListedJob> jobs_;
   DeviceBuffer<std::int32_t> from_slots_;
   DeviceBuffer<std::int64_t> first_;
-  TwoUnderWay under_way_;
 
   // Of owned points, by their rows: how many candidates, and where the first
   // of them is, as stretches brought them.

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "cuda/device/transfer.hpp"
-#include "cuda/exact/distance.hpp"
 #include "cuda/search/panel_correlations.hpp"
 
 namespace fsknn {
@@ -26,8 +25,8 @@ AllPairsPanels::AllPairsPanels(const Search& search, Workers& workers)
       rows_(chunk_rows_, search.rows.padded),
       columns_{{chunk_columns_, search.columns.padded},
                {chunk_columns_, search.columns.padded}},
-      chunk_(chunk_rows_, chunk_columns_, search.columns.padded, search.undo),
-      lists_(chunk_rows_, search.plan.k),
+      pass_(lists_of(search), workers, stream_, chunk_rows_, chunk_columns_,
+            symmetric_),
       list_correlation_(
           search.out.correlation != nullptr ? chunk_rows_ * search.plan.k : 0),
       answer_(search.out, chunk_rows_, search.plan.k, threads_of(search)),
@@ -38,41 +37,31 @@ AllPairsPanels::AllPairsPanels(const Search& search, Workers& workers)
 }
 
 void AllPairsPanels::run(std::int64_t first_split, std::int64_t last_split) {
-  const Plan& plan = search_.plan;
   PanelStream& from = symmetric_ ? from_columns_ : *from_queries_;
-  for (std::int64_t split = first_split; split < last_split; ++split) {
-    const std::int64_t row0 = split * plan.chunk_size;
-    from.fetch(Place{row0}, std::min(plan.chunk_size, from.size() - row0),
-               rows_);
-    const Panel rows = rows_.get(stream_);
-    start_clear(lists_.lists(), rows.count, stream_.get());
-    if (!for_panels(from_columns_, columns_, stream_,
-                    [&](const Panel& columns) { return chunk(rows, columns); }))
-      return;
-    if (search_.out.correlation != nullptr && !correlate(rows)) return;
+  const std::int64_t row0 = first_split * search_.plan.chunk_size;
+  const std::int64_t end =
+      std::min(last_split * search_.plan.chunk_size, from.size());
+  const auto bring = [&](std::int64_t first, std::int64_t count) {
+    from.fetch(Place{row0 + first}, count, rows_);
+    Panel rows = rows_.get(stream_);
+    if (search_.rows.self.empty()) rows.ids = nullptr;
+    return rows;
+  };
+  const auto for_points = [&](auto use) {
+    return for_panels(from_columns_, columns_, stream_, use);
+  };
+  const auto take = [&](std::int64_t first, const Panel& rows) {
+    if (search_.out.correlation != nullptr && !correlate(rows)) return false;
     CorrelationOf given;
     given.given = list_correlation_.data();
-    answer_.write(lists_.lists(), rows.count,
-                  search_.rows.order.id.data() + row0, given, stream_);
+    answer_.write(pass_.view(), rows.count,
+                  search_.rows.order.id.data() + row0 + first, given, stream_);
     rows_.release(stream_);
-  }
+    return true;
+  };
+  if (!pass_.run(end - row0, bring, for_points, take)) return;
   from_columns_.check();
   if (from_queries_) from_queries_->check();
-}
-
-/// Starts one chunk's kernels. Returns whether to go on.
-bool AllPairsPanels::chunk(const Panel& rows, const Panel& columns) {
-  Selection selection = chunk_.selection(rows, columns, lists_.lists());
-  if (symmetric_) selection.self = rows.first.value - columns.first.value;
-  if (!search_.rows.self.empty()) selection.own_ids = rows.ids;
-  under_way_.begin();
-  start_distances(*search_.request.metric, chunk_.chunk(rows, columns),
-                  stream_.get());
-  start_selection(selection, stream_.get());
-  under_way_.end(stream_);
-  pairs_ +=
-      static_cast<double>(rows.count) * static_cast<double>(columns.count);
-  return workers_.go_on();
 }
 
 /// The neighbours' correlations: few are read one by one, many by one more pass
@@ -82,13 +71,13 @@ bool AllPairsPanels::correlate(const Panel& rows) {
   pairs.rows = rows;
   pairs.places = from_columns_.places();
   pairs.padded = search_.columns.padded;
-  pairs.lists = lists_.lists();
+  pairs.lists = pass_.view();
   pairs.correlation = list_correlation_.data();
   const std::int64_t entries = rows.count * search_.plan.k;
   // A point read alone takes a cache line for each of its values.
   if (entries <= std::min(chunk_columns_, from_columns_.size() / 8)) {
     std::vector<std::int32_t> ids(static_cast<std::size_t>(entries));
-    download(ids.data(), lists_.index(), entries, stream_);
+    download(ids.data(), pass_.lists().index(), entries, stream_);
     stream_.wait();
     // A list that is not full is an error by and by: any row will do.
     std::replace(ids.begin(), ids.end(), kNoPoint, std::int32_t{0});

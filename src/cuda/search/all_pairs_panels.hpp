@@ -6,11 +6,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "cuda/device/two_under_way.hpp"
 #include "cuda/device/workers.hpp"
 #include "cuda/exact/answer.hpp"
 #include "cuda/prepare/panel_stream.hpp"
-#include "cuda/search/chunk_buffer.hpp"
 #include "cuda/search/search.hpp"
 
 namespace fsknn {
@@ -28,11 +26,10 @@ class AllPairsPanels {
   /// Finds and writes out the neighbours of the rows of these splits.
   void run(std::int64_t first_split, std::int64_t last_split);
 
-  double pairs() const { return pairs_; }
+  double pairs() const { return pass_.pairs(); }
   double seconds_emit() const { return answer_.seconds(); }
 
  private:
-  bool chunk(const Panel& rows, const Panel& columns);
   bool correlate(const Panel& rows);
 
   const Search& search_;
@@ -41,14 +38,11 @@ class AllPairsPanels {
   const std::int64_t chunk_rows_, chunk_columns_;  ///< at most, of any chunk
   Stream stream_;
   PanelBuffer rows_, columns_[2];
-  ChunkBuffer chunk_;
-  ListBuffer lists_;
+  DoublePass pass_;
   DeviceBuffer<double> list_correlation_;  ///< [chunk_rows_ x k]
   AnswerWriter answer_;
   PanelStream from_columns_;
   std::unique_ptr<PanelStream> from_queries_;  ///< null for a graph
-  TwoUnderWay under_way_;
-  double pairs_ = 0;
 };
 
 }  // namespace cuda

@@ -110,15 +110,13 @@ std::int64_t num_pieces(const BlockWork& work) {
   return 1 + side * side;
 }
 
-/// Lists of some rows, on the device and on the host.
+/// What lists of some rows are on the host.
 struct BlockPair::Batch {
   Batch(std::int64_t rows, std::int64_t k, bool with_correlation)
-      : nearest(rows, k),
-        correlation(with_correlation ? rows * k : 0),
+      : correlation(with_correlation ? rows * k : 0),
         h_index(static_cast<std::size_t>(rows * k)),
         h_distance(h_index.size()),
         h_correlation(static_cast<std::size_t>(correlation.size())) {}
-  ListBuffer nearest;
   DeviceBuffer<double> correlation;
   std::vector<std::int32_t> h_index;
   std::vector<double> h_distance, h_correlation;
@@ -240,6 +238,7 @@ bool BlockPair::settle(const CandidateLists& lists,
   const std::int64_t turn = std::min(
       {lists.num_slots, std::max<std::int64_t>(1, kMostEntries / work_.k),
        1024 + static_cast<std::int64_t>(kTurn / of_slot)});
+  ListBuffer nearest(turn, work_.k);
   Batch batch(turn, work_.k, work_.correlation);
   DeviceBuffer<std::int32_t> counts(turn);
   std::vector<std::int32_t> h_counts(static_cast<std::size_t>(turn));
@@ -254,12 +253,12 @@ bool BlockPair::settle(const CandidateLists& lists,
     step.sums = points_.sums.data();
     step.padded = points_.padded;
     step.undo = undo_;
-    step.nearest = batch.nearest.lists();
+    step.nearest = nearest.lists();
     step.counts = counts.data();
     start_short_lists(metric_, step, stream_.get());
     download(h_counts.data(), counts, count, stream_);
-    bring(batch, count, lists.places + slot, points_.rows.data(),
-          points_.sums.data());
+    bring_lists(batch, nearest.lists(), count, lists.places + slot,
+                points_.rows.data(), points_.sums.data());
     for (std::int64_t s = 0; s < count; ++s) {
       const std::int32_t place = places[static_cast<std::size_t>(slot + s)];
       const std::int32_t size = h_counts[static_cast<std::size_t>(s)];
@@ -299,50 +298,45 @@ bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
   const std::int64_t padded = points_.padded;
   GatheredRows gathered(most_rows, padded, true);
   DeviceBuffer<std::int32_t> d_places(most_rows);
-  ChunkBuffer chunk(most_rows, most_columns, padded, undo_);
+  DoublePass pass({metric_, padded, work_.k, undo_}, workers_, stream_,
+                  most_rows, most_columns);
   Batch batch(most_rows, work_.k, work_.correlation);
   const WaitAtEnd wait(stream_);
-  for (std::int64_t r = 0; r < num_rows; r += most_rows) {
-    const std::int64_t some = std::min(most_rows, num_rows - r);
-    upload(d_places, places.data() + r, some, stream_);
-    const Panel panel =
-        gathered.gather(points_, d_places.data(), some, stream_);
-    start_clear(batch.nearest.lists(), panel.count, stream_.get());
-    for (std::int64_t c = 0; c < count; c += most_columns) {
-      const Panel columns =
-          points_.panel(Place{first + c}, std::min(most_columns, count - c));
-      under_way_.begin();
-      start_distances(metric_, chunk.chunk(panel, columns), stream_.get());
-      Selection selection =
-          chunk.selection(panel, columns, batch.nearest.lists());
-      // Of two sides no point is its own.
-      if (work_.sides.alone) selection.own_ids = panel.ids;
-      start_selection(selection, stream_.get());
-      under_way_.end(stream_);
-      stats_.pairs_exact +=
-          static_cast<double>(panel.count) * static_cast<double>(columns.count);
-      if (!workers_.go_on()) return false;
-    }
-    bring(batch, panel.count, nullptr, panel.rows, panel.sums);
-    for (std::int64_t i = 0; i < panel.count; ++i) {
+  const auto bring = [&](std::int64_t row, std::int64_t some) {
+    upload(d_places, places.data() + row, some, stream_);
+    Panel rows = gathered.gather(points_, d_places.data(), some, stream_);
+    // Of two sides no point is its own.
+    if (!work_.sides.alone) rows.ids = nullptr;
+    return rows;
+  };
+  const auto for_points = [&](auto use) {
+    return for_parts(points_.panel(Place{first}, count), padded, most_columns,
+                     stream_, use);
+  };
+  const auto take_lists = [&](std::int64_t row, const Panel& rows) {
+    bring_lists(batch, pass.view(), rows.count, nullptr, rows.rows, rows.sums);
+    for (std::int64_t i = 0; i < rows.count; ++i) {
       const std::int32_t* const index = batch.h_index.data() + i * work_.k;
-      std::int64_t size = 0;
-      while (size < work_.k && index[size] != kNoPoint) ++size;
-      take(batch, i, places[static_cast<std::size_t>(r + i)], size);
+      const std::int64_t size =
+          std::find(index, index + work_.k, kNoPoint) - index;
+      take(batch, i, places[static_cast<std::size_t>(row + i)], size);
     }
-  }
-  return true;
+    return true;
+  };
+  const bool go_on = pass.run(num_rows, bring, for_points, take_lists);
+  stats_.pairs_exact += pass.pairs();
+  return go_on;
 }
 
 /// The first `count` lists to the host. row_places: of each list its row of
 /// `rows`, device memory; null: in their order. Waits for the stream.
-void BlockPair::bring(Batch& batch, std::int64_t count,
-                      const std::int32_t* row_places, const double* rows,
-                      const double* row_sums) {
+void BlockPair::bring_lists(Batch& batch, const Lists& lists,
+                            std::int64_t count, const std::int32_t* row_places,
+                            const double* rows, const double* row_sums) {
   const std::int64_t entries = count * work_.k;
   if (work_.correlation) {
     Slice slice;
-    slice.lists = batch.nearest.lists();
+    slice.lists = lists;
     slice.turned = false;
     slice.size = entries;
     slice.correlation = batch.correlation.data();
@@ -357,8 +351,13 @@ void BlockPair::bring(Batch& batch, std::int64_t count,
     start_correlations(slice, from, stream_.get());
     download(batch.h_correlation.data(), batch.correlation, entries, stream_);
   }
-  download(batch.h_distance.data(), batch.nearest.distance(), entries, stream_);
-  download(batch.h_index.data(), batch.nearest.index(), entries, stream_);
+  const auto download_list = [&](auto& to, const auto* from) {
+    CUDA_CHECK(cudaMemcpyAsync(
+        to.data(), from, static_cast<std::size_t>(entries) * sizeof(*from),
+        cudaMemcpyDeviceToHost, stream_.get()));
+  };
+  download_list(batch.h_distance, lists.distance);
+  download_list(batch.h_index, lists.index);
   stream_.wait();
 }
 

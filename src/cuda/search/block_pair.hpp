@@ -13,7 +13,6 @@
 
 #include "core/rows/prepared.hpp"
 #include "core/search/between.hpp"
-#include "cuda/device/two_under_way.hpp"
 #include "cuda/device/workers.hpp"
 #include "cuda/exact/candidates.hpp"
 #include "cuda/filter/limits.hpp"
@@ -108,8 +107,9 @@ class BlockPair {
   bool is_short(std::int64_t place, std::int64_t size) const;
   bool in_doubles(const std::vector<std::int32_t>& places, std::int64_t first,
                   std::int64_t count);
-  void bring(Batch& batch, std::int64_t count, const std::int32_t* row_places,
-             const double* rows, const double* row_sums);
+  void bring_lists(Batch& batch, const Lists& lists, std::int64_t count,
+                   const std::int32_t* row_places, const double* rows,
+                   const double* row_sums);
   void take(const Batch& batch, std::int64_t list, std::int64_t place,
             std::int64_t size);
   /// Of the answer.
@@ -124,7 +124,6 @@ class BlockPair {
   PairLists& found_;
   Stream stream_;
   DevicePoints points_;
-  TwoUnderWay under_way_;
   Stats stats_;
 };
 

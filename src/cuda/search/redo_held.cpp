@@ -122,7 +122,7 @@ Unbounded take_unbounded(const HeldSearch& held, RedoneRows& rows,
 }
 
 /// The rows at these places against columns in doubles. for_points and take as
-/// of DoubleRedo::run(), the latter with the lists and the places (device
+/// of DoublePass::run(), the latter with the lists and the places (device
 /// memory) before its own. Returns whether to go on.
 template <class ForPoints, class Take>
 bool meet_in_doubles(const HeldSearch& held,
@@ -136,7 +136,7 @@ bool meet_in_doubles(const HeldSearch& held,
   DeviceBuffer<std::int32_t> d_places(most_rows);
   const bool own = &held.rows == &held.columns || !search.rows.self.empty();
   GatheredRows gathered(most_rows, held.exact.padded, true);
-  DoubleRedo redo(search, *held.pass.workers, stream, most_rows,
+  DoublePass redo(lists_of(search), *held.pass.workers, stream, most_rows,
                   std::min(chunk, whole_tiles(search.columns.size())));
   const WaitAtEnd wait(stream);
   const auto bring = [&](std::int64_t first, std::int64_t count) {
@@ -173,17 +173,7 @@ bool distances_among(const HeldSearch& held,
   const Panel all =
       gathered.gather(held.columns, places.data(), num_columns, stream);
   const auto for_points = [&](auto use) {
-    for (std::int64_t first = 0; first < num_columns; first += chunk) {
-      Panel some = all;
-      some.rows += first * padded;
-      some.sums += first;
-      some.ids += first;
-      some.count = std::min(chunk, num_columns - first);
-      const bool go_on = use(some);
-      stream.wait();
-      if (!go_on) return false;
-    }
-    return true;
+    return for_parts(all, padded, chunk, stream, use);
   };
   distances.resize(rows.size());
   const auto take = [&](const Lists& lists, const std::int32_t*,
@@ -293,13 +283,10 @@ bool redo_in_doubles(const HeldSearch& held,
     std::vector<PlaceRange> ranges = held.met;
     if (ranges.empty()) ranges.push_back({0, held.search.columns.size()});
     for (const PlaceRange& range : ranges)
-      for (std::int64_t first = range.first; first < range.end;
-           first += chunk) {
-        const bool go_on = use(held.columns.panel(
-            Place{first}, std::min(chunk, range.end - first)));
-        stream.wait();
-        if (!go_on) return false;
-      }
+      if (!for_parts(
+              held.columns.panel(Place{range.first}, range.end - range.first),
+              held.columns.padded, chunk, stream, use))
+        return false;
     return true;
   };
   const auto take = [&](const Lists& lists, const std::int32_t* d_places,

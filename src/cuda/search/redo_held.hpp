@@ -4,7 +4,7 @@
 
 #include "cuda/exact/candidates.hpp"
 #include "cuda/search/point_store.hpp"
-#include "cuda/search/redo.hpp"
+#include "cuda/search/wide_filter.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -79,7 +79,7 @@ bool redo_in_doubles(const Search& search, const std::vector<std::int32_t>& ids,
   found.index.resize(size);
   if (correlated) found.correlation.resize(size);
   PanelBuffer own_rows(most_rows, search.columns.padded);
-  DoubleRedo redo(search, workers, stream, most_rows,
+  DoublePass redo(lists_of(search), workers, stream, most_rows,
                   whole_tiles(panels.buffers[0].most_rows()));
   DeviceBuffer<double> correlations(correlated ? most_rows * k : 0);
   const WaitAtEnd wait(stream);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cuda/prepare/panel_stream.hpp"
-#include "cuda/search/redo.hpp"
+#include "cuda/search/wide_filter.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -10,6 +10,11 @@
 namespace fsknn {
 namespace cuda {
 
+DoubleLists lists_of(const Search& search) {
+  return {*search.request.metric, search.columns.padded, search.plan.k,
+          search.undo};
+}
+
 Sought sought(const Search& search) {
   const CudaPlan& plan = search.plan;
   Sought all;

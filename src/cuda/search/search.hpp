@@ -11,6 +11,7 @@
 #include "cuda/plan/plan.hpp"
 #include "cuda/prepare/panel_stream.hpp"
 #include "cuda/prepare/preparer.hpp"
+#include "cuda/search/double_pass.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -37,6 +38,9 @@ struct Search {
   /// that depends on it.
   LearntForms* learnt = nullptr;
 };
+
+/// Its lists where pairs are made in double.
+DoubleLists lists_of(const Search& search);
 
 /// What its filter is to find.
 Sought sought(const Search& search);

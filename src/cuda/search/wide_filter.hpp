@@ -2,6 +2,7 @@
 
 // Rows whose candidates overflowed, filtered again with longer lists.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -58,6 +59,28 @@ class WideFilter {
   std::vector<std::int32_t> slot_places_;  ///< on their way to the device
   std::int64_t num_rows_ = 0;
 };
+
+/// Of each row: its place, and its slot in the search's lists.
+struct RedoneRows {
+  std::vector<std::int32_t> places, slots;
+  std::int64_t size() const { return static_cast<std::int64_t>(places.size()); }
+};
+
+/// The rows by a wider filter, at most `most` at a time. bring(first, count)
+/// gives those rows, prepared; take(first, count) deals with what was found for
+/// them. Returns whether to go on.
+template <class Bring, class Take>
+bool filter_widely(WideFilter& filter, const RedoneRows& rows,
+                   std::int64_t most, Bring bring, Take take) {
+  most = std::min(most, filter.most_rows());
+  for (std::int64_t first = 0; first < rows.size(); first += most) {
+    const std::int64_t count = std::min(most, rows.size() - first);
+    filter.begin(rows.slots.data() + first, rows.places.data() + first, count);
+    if (!filter.run(bring(first, count))) return false;
+    take(first, count);
+  }
+  return true;
+}
 
 }  // namespace cuda
 }  // namespace fsknn

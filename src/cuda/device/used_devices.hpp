@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/pieces.hpp"
 #include "cuda/backend.hpp"
 #include "cuda/device/check.hpp"
 #include "cuda/device/resources.hpp"
@@ -52,6 +53,19 @@ void run_parts(Workers& workers, const UsedDevices& devices, int count,
   });
   for (const Stats& part : parts) stats.add_part(part);
   stats.num_devices = count;
+}
+
+/// What a search that began then was like, whose preparing took so long. stats:
+/// may be null.
+inline void note(const Stats& found, const UsedDevices& devices,
+                 Clock::time_point start, double seconds_prepare,
+                 Stats* stats) {
+  if (stats == nullptr) return;
+  *stats = found;
+  stats->bytes_device = devices.most_bytes();
+  stats->seconds_prepare = seconds_prepare;
+  stats->seconds_search =
+      seconds_since(start) - seconds_prepare - stats->seconds_emit;
 }
 
 }  // namespace cuda

@@ -480,12 +480,7 @@ void find_masked(const Request& request, const RowSource& points,
   const double seconds_prepare = seconds_since(start);
   Stats found;
   run_segments(search, gpus, progress, found);
-  if (stats == nullptr) return;
-  *stats = found;
-  stats->bytes_device = gpus.most_bytes();
-  stats->seconds_prepare = seconds_prepare;
-  stats->seconds_search =
-      seconds_since(start) - seconds_prepare - stats->seconds_emit;
+  note(found, gpus, start, seconds_prepare, stats);
 }
 
 }  // namespace cuda

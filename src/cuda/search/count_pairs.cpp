@@ -148,14 +148,10 @@ PairCounts count_pairs(const Request& asked, const PairBins& bins,
     part.add_to(counts);
     return Stats();
   });
-  if (stats == nullptr) return counts;
   const double n = static_cast<double>(placed.size());
-  *stats = found;
-  stats->pairs_exact = n * (n - 1) / 2;
-  stats->streamed = work.store == nullptr;
-  stats->bytes_device = gpus.most_bytes();
-  stats->seconds_prepare = seconds_prepare;
-  stats->seconds_search = seconds_since(start) - seconds_prepare;
+  found.pairs_exact = n * (n - 1) / 2;
+  found.streamed = work.store == nullptr;
+  note(found, gpus, start, seconds_prepare, stats);
   return counts;
 }
 

@@ -76,21 +76,28 @@ struct FilterParts {
   std::vector<std::unique_ptr<Part>> parts;
 };
 
-/// The work of a filtered plan, each device its blocks' slabs.
-template <class Part>
-void run_filtered(const Search& search, const UsedDevices& gpus,
-                  Progress* progress, Stats& stats) {
-  const int count = Workers::at_once(search.plan.num_workers);
-  FilterTeam team(gpus.all(), count);
-  Workers workers(progress, Part::num_launches(team, search));
+/// The parts of a team, each device's own, `pieces` of work in all.
+template <class Part, class Team>
+void run_team(const Search& search, Team& team, const UsedDevices& gpus,
+              std::int64_t pieces, Progress* progress, Stats& stats) {
+  Workers workers(progress, pieces);
   team.workers = &workers;
-  FilterParts<Part> all(count);
-  run_parts(workers, gpus, count, stats, [&](int w) {
+  FilterParts<Part> all(team.size());
+  run_parts(workers, gpus, team.size(), stats, [&](int w) {
     std::unique_ptr<Part>& part = all.parts[static_cast<std::size_t>(w)];
     part.reset(new Part(search, team, w));
     part->run();
     return part->stats();
   });
+}
+
+/// The work of a filtered plan, each device its blocks' slabs.
+template <class Part>
+void run_filtered(const Search& search, const UsedDevices& gpus,
+                  Progress* progress, Stats& stats) {
+  FilterTeam team(gpus.all(), Workers::at_once(search.plan.num_workers));
+  run_team<Part>(search, team, gpus, Part::num_launches(team, search), progress,
+                 stats);
 }
 
 /// Filtered queries, each device an equal part of them.
@@ -152,26 +159,13 @@ bool find_groups(const Request& request, const RowSource& points,
       rule.undo(), rule.redo(), out,     nullptr, &store,
       nullptr};
   const GroupBlocks blocks(sizes_of(groups, request.skip));
-  const int count = Workers::at_once(plan.num_workers);
-  GroupTeam team(search, groups, blocks, gpus.all(), count);
+  GroupTeam team(search, groups, blocks, gpus.all(),
+                 Workers::at_once(plan.num_workers));
   const double seconds_prepare = seconds_since(start);
-  Workers workers(progress, team.num_launches());
-  team.workers = &workers;
-  FilterParts<GroupsByFilter> all(count);
   Stats found;
-  run_parts(workers, gpus, count, found, [&](int w) {
-    std::unique_ptr<GroupsByFilter>& part =
-        all.parts[static_cast<std::size_t>(w)];
-    part.reset(new GroupsByFilter(search, team, w));
-    part->run();
-    return part->stats();
-  });
-  if (stats == nullptr) return true;
-  *stats = found;
-  stats->bytes_device = gpus.most_bytes();
-  stats->seconds_prepare = seconds_prepare;
-  stats->seconds_search =
-      seconds_since(start) - seconds_prepare - stats->seconds_emit;
+  run_team<GroupsByFilter>(search, team, gpus, team.num_launches(), progress,
+                           found);
+  note(found, gpus, start, seconds_prepare, stats);
   return true;
 }
 
@@ -269,13 +263,7 @@ void find_with_store(const Request& asked, const RowSource& points,
     (plan.streamed ? run_segments<AllPairsPanels>
                    : run_segments<AllPairs>)(search, gpus, progress, found);
   found.streamed = plan.streamed;
-
-  if (stats == nullptr) return;
-  *stats = found;
-  stats->bytes_device = gpus.most_bytes();
-  stats->seconds_prepare = seconds_prepare;
-  stats->seconds_search =
-      seconds_since(start) - seconds_prepare - stats->seconds_emit;
+  note(found, gpus, start, seconds_prepare, stats);
 }
 
 }  // namespace cuda

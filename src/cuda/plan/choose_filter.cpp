@@ -25,8 +25,8 @@ struct SearchRule {
   bool bytes;
   /// Centred rows are longer: there has to be room beside all else.
   bool centred;
-  /// Codes are given up where a point, once made, is no small whole number:
-  /// only where somebody asks PairFilter::suits().
+  /// Codes are given up where a point, once made, is no small whole number: see
+  /// PairFilter::suits(). Not tried of two blocks.
   bool codes;
   /// Codes of products are of rows of 0 and 1, and queries may be others.
   bool product_codes;

@@ -150,8 +150,8 @@ void BlockPair::run() {
     in_doubles(of_rows, 0, columns);
 }
 
-/// In the first form that pays.
-std::unique_ptr<PairFilter> BlockPair::learnt_filter() {
+/// Both sides in the first form that pays.
+FormedPoints BlockPair::formed(const std::vector<std::int32_t>& places) {
   // A fair sample are the places about where the sides meet, each of which is
   // shuffled: two stretches of a user's points may be far apart.
   const Panel sample =
@@ -161,10 +161,11 @@ std::unique_ptr<PairFilter> BlockPair::learnt_filter() {
   sought.k = work_.k;
   sought.forced = work_.filter.forced;
   sought.capacity = candidates_for(work_.k);
-  return cuda::learnt_filter(
+  return FormedPoints::make(
       metric_, work_.filter.rows,
       {{sample.rows, sample.sums, points_.padded}, sample.count, undo_, sought},
-      stream_);
+      points_.prepared(), slots_of(places, work_.sides.size()),
+      work_.pairs().num_slots(), stream_);
 }
 
 /// Leaves in `left` the places whose lists overflowed. Returns whether to go
@@ -172,32 +173,27 @@ std::unique_ptr<PairFilter> BlockPair::learnt_filter() {
 bool BlockPair::filter(std::vector<std::int32_t>& left) {
   const BlockPairs pairs = work_.pairs();
   const std::vector<std::int32_t> places = pairs.places();
-  const std::vector<std::int32_t> slots = slots_of(places, work_.sides.size());
-  const std::unique_ptr<PairFilter> filter = learnt_filter();
-  FilterForm form(*filter, pairs.num_slots());
+  const FormedPoints points = formed(places);
+  PairFilter* const filter = points.filter.get();
+  const FilterRows rows = points.form->rows();
   CandidateStore candidates(
       {pairs.num_slots(), candidates_for(work_.k), work_.sides.size(), false},
       stream_);
-  DeviceBuffer<std::int32_t> d_slots(work_.sides.size());
   const WaitAtEnd wait(stream_);
-  form.clear(stream_);
-  upload(d_slots, slots.data(), d_slots.size(), stream_);
-  filter->start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
-                     form.rows(), stream_.get());
   candidates.hold_entries();
   candidates.place(places.data(), pairs.num_slots(), stream_);
   candidates.meet_own(points_.ids.data());
   stream_.wait();
 
   FilterPass pass;
-  pass.filter = filter.get();
+  pass.filter = filter;
   pass.workers = &workers_;
-  pass.work.rows = pass.work.columns = form.rows();
+  pass.work.rows = pass.work.columns = rows;
   pass.work.lists = pass.cut.lists = candidates.lists();
   pass.cut.redo = candidates.redo();
   pass.cut.k = static_cast<std::int32_t>(work_.k);
   pass.cut.end_slot = {pairs.num_slots()};
-  filter->set_errors(pass.cut, form.rows(), form.rows(), stream_);
+  filter->set_errors(pass.cut, rows, rows, stream_);
   start_candidates(pass.cut.lists, stream_.get());
   set_thresholds(pass.cut, filter->units(pass.cut, stream_), places);
   if (!run_schedule(

@@ -19,6 +19,7 @@
 #include "cuda/plan/block_pairs.hpp"
 #include "cuda/plan/plan.hpp"
 #include "cuda/search/chunk_buffer.hpp"
+#include "cuda/search/filter_form.hpp"
 #include "cuda/search/pair_lists.hpp"
 #include "cuda/search/search.hpp"
 
@@ -97,7 +98,7 @@ class BlockPair {
 
  private:
   struct Batch;
-  std::unique_ptr<PairFilter> learnt_filter();
+  FormedPoints formed(const std::vector<std::int32_t>& places);
   bool filter(std::vector<std::int32_t>& left);
   void set_thresholds(const Cut& cut, const SimilarityUnits& units,
                       const std::vector<std::int32_t>& places);

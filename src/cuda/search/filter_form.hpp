@@ -1,8 +1,10 @@
 #pragma once
 
-// Slots in a filter's form, in memory of their own.
+// Points in a filter's form, in memory of their own.
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "cuda/device/resources.hpp"
 #include "cuda/device/transfer.hpp"
@@ -38,6 +40,43 @@ class FilterForm {
   const std::int64_t num_slots_;
   DeviceBuffer<unsigned char> rows_;
   DeviceBuffer<float> values_;
+};
+
+/// Points that a device holds in double, in the first form that suits them: of
+/// this one and what may take its place, what a sample says, and then all of
+/// them once they are made.
+struct FormedPoints {
+  std::unique_ptr<PairFilter> filter;
+  std::unique_ptr<FilterForm> form;
+
+  /// slot_of: by place, of num_slots. Waits for the stream.
+  static FormedPoints make(const MetricEntry& metric, RowsInForm rows,
+                           const FilterSample& sample,
+                           const PreparedRows& points,
+                           const std::vector<std::int32_t>& slot_of,
+                           std::int64_t num_slots, const Stream& stream) {
+    for (;;) {
+      FormedPoints made;
+      made.filter = learnt_filter(metric, rows, sample, stream);
+      made.form = std::make_unique<FilterForm>(*made.filter, num_slots);
+      made.form->clear(stream);
+      made.make_rows(points, slot_of, stream);
+      const bool suits = made.filter->suits(stream);
+      stream.wait();
+      if (suits) return made;
+      rows = made.filter->rows().otherwise();
+    }
+  }
+  /// By what the filter has learnt. Waits for the stream.
+  void make_rows(const PreparedRows& points,
+                 const std::vector<std::int32_t>& slot_of,
+                 const Stream& stream) {
+    DeviceBuffer<std::int32_t> slots(static_cast<std::int64_t>(slot_of.size()));
+    upload(slots, slot_of.data(), slots.size(), stream);
+    filter->start_rows(points, slots.size(), slots.data(), form->rows(),
+                       stream.get());
+    stream.wait();
+  }
 };
 
 }  // namespace cuda

@@ -160,7 +160,8 @@ GroupsByFilter::GroupsByFilter(const Search& search, GroupTeam& team, int own)
   upload(rows_, team.rows.data(), rows_.size(), stream_);
   upload(row_places_, team.row_places.data(), row_places_.size(), stream_);
   make_form();
-  values_ = DeviceBuffer<float>(slot_rows_.size() * filter_->floats_a_slot());
+  values_ =
+      DeviceBuffer<float>(slot_rows_.size() * formed_.filter->floats_a_slot());
   clear_from(values_, 0, stream_);
   candidates_.hold_entries();
   candidates_.meet_own(columns_.ids.data());
@@ -170,12 +171,13 @@ GroupsByFilter::GroupsByFilter(const Search& search, GroupTeam& team, int own)
 
   pass_.work.rows =
       list_rows(block_of_.data(), values_.data(), slot_rows_.size());
-  set_points(*filter_, pass_.work.rows, columns_);
+  set_points(*formed_.filter, pass_.work.rows, columns_);
   pass_.cut.redo.by_slot = exact_.redo.by_slot = true;
   // What it writes into rows is for lists' copies of them, too.
-  filter_->set_errors(pass_.cut, data_rows(), data_rows(), stream_);
-  filter_->set_errors(pass_.cut, pass_.work.rows, pass_.work.columns, stream_);
-  exact_.sums_told = filter_->tells_sums();
+  formed_.filter->set_errors(pass_.cut, data_rows(), data_rows(), stream_);
+  formed_.filter->set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
+                             stream_);
+  exact_.sums_told = formed_.filter->tells_sums();
   exact_.slot_rows = slot_rows_.data();
   counter_.clear(stream_);
   stream_.wait();
@@ -208,39 +210,29 @@ void GroupsByFilter::make_form() {
   std::vector<std::int32_t> sampled;
   for (const std::int32_t at : shuffled.id)
     sampled.push_back(places[static_cast<std::size_t>(at)]);
-  const std::vector<std::int32_t> slot_at = slots_of(team_.places, n);
-  DeviceBuffer<std::int32_t> d_places(count), slots(n);
+  DeviceBuffer<std::int32_t> d_places(count);
   GatheredRows gathered(count, columns_.padded, false);
   const WaitAtEnd wait(stream_);
   upload(d_places, sampled.data(), count, stream_);
   const Panel some = gathered.gather(columns_, d_places.data(), count, stream_);
-  upload(slots, slot_at.data(), n, stream_);
   const FilterSample sample = {{some.rows, some.sums, columns_.padded},
                                count,
                                search_.undo,
                                sought(search_)};
-  for (RowsInForm next = search_.plan.shape.rows;;) {
-    filter_ = learnt_filter(*search_.request.metric, next, sample, stream_);
-    form_ = std::make_unique<FilterForm>(*filter_, team_.blocks.num_slots());
-    form_->clear(stream_);
-    filter_->start_rows(columns_.prepared(), n, slots.data(), data_rows(),
-                        stream_.get());
-    const bool suits = filter_->suits(stream_);
-    stream_.wait();
-    if (suits) return;
-    next = filter_->rows().otherwise();
-    form_.reset();
-  }
+  formed_ =
+      FormedPoints::make(*search_.request.metric, search_.plan.shape.rows,
+                         sample, columns_.prepared(), slots_of(team_.places, n),
+                         team_.blocks.num_slots(), stream_);
 }
 
 void GroupsByFilter::run() {
-  workers_.tell_chosen(filter_->numbers());
+  workers_.tell_chosen(formed_.filter->numbers());
   const Clock::time_point start = Clock::now();
   for (const GroupBatch& batch : team_.batches[static_cast<std::size_t>(own_)])
     if (!meet(batch) || !redo(batch)) return;
   stats_.pairs_exact += counter_.total(stream_);
   stats_.pairs_filtered += search_.plan.num_pairs / team_.size();
-  stats_.filter = filter_->numbers();
+  stats_.filter = formed_.filter->numbers();
   team_.found[static_cast<std::size_t>(own_)] = nearest_.lists();
   if (!workers_.meet()) return;
   gather();
@@ -266,7 +258,7 @@ bool GroupsByFilter::meet(const GroupBatch& batch) {
   begin.num_lists = static_cast<std::int32_t>(team_.num_lists);
   begin.values = data_rows().values;
   begin.data_slots = team_.blocks.num_slots();
-  begin.floats_a_slot = filter_->floats_a_slot();
+  begin.floats_a_slot = formed_.filter->floats_a_slot();
   begin.list_values = values_.data();
   begin.num_slots = slot_rows_.size();
   begin.block_of = block_of_.data();
@@ -358,18 +350,18 @@ bool GroupsByFilter::redo_in(std::int64_t target, std::int64_t own,
     row = static_cast<std::int32_t>(row * team_.num_lists + list);
   DeviceBuffer<std::int32_t> d_blocks(count), places(slots),
       d_list_rows(rows_.size());
-  DeviceBuffer<float> values(slots * filter_->floats_a_slot());
+  DeviceBuffer<float> values(slots * formed_.filter->floats_a_slot());
   const WaitAtEnd wait(stream_);
   upload(d_blocks, blocks.data(), count, stream_);
   upload(d_list_rows, list_row.data(), d_list_rows.size(), stream_);
   copy_blocks<<<static_cast<unsigned>(count), kThreads, 0, stream_.get()>>>(
       d_blocks.data(), data_places_.data(), data_rows().values,
-      team_.blocks.num_slots(), filter_->floats_a_slot(), places.data(),
+      team_.blocks.num_slots(), formed_.filter->floats_a_slot(), places.data(),
       values.data());
   CUDA_CHECK(cudaGetLastError());
 
   FilterPass pass;
-  pass.filter = filter_.get();
+  pass.filter = formed_.filter.get();
   pass.slot_bytes = search_.plan.shape.rows.slot_bytes();
   pass.rounds.num_blocks = count;
   pass.rounds.depth = search_.plan.shape.rows.work;

@@ -58,7 +58,7 @@ class GroupsByFilter : public ListsByFilter {
 
  private:
   void make_form();
-  FilterRows data_rows() { return form_->rows(); }
+  FilterRows data_rows() { return formed_.form->rows(); }
   bool meet(const GroupBatch& batch);
   FilterSchedule schedule(const GroupBatch& batch);
   bool redo(const GroupBatch& batch);
@@ -74,8 +74,7 @@ class GroupsByFilter : public ListsByFilter {
 
   GroupTeam& team_;
   const int own_;
-  std::unique_ptr<PairFilter> filter_;
-  std::unique_ptr<FilterForm> form_;
+  FormedPoints formed_;
   DeviceBuffer<std::int32_t> data_places_, rows_, row_places_;
   // Of the list blocks of a batch.
   DeviceBuffer<ListBlock> blocks_;

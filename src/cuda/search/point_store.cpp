@@ -40,64 +40,47 @@ bool StoredPoints::suits(const PointsToStore& asked) const {
 
 void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
                              const Sought& sought, const Stream& stream) {
-  if (form_ == nullptr || !(asked_ == rows) || !(sought_ == sought))
+  if (formed_.form == nullptr || !(asked_ == rows) || !(sought_ == sought))
     make_form(rows, undo, sought, stream);
   if (learnt_ != nullptr)
     learnt_->tell(
         rows, LearntForms::Stage::made,
-        learnt_form(*filter_, true, form_->rows().rows,
-                    form_->rows().num_slots * filter_->row_bytes(), stream));
+        learnt_form(*formed_.filter, true, form().rows().rows,
+                    form().rows().num_slots * formed_.filter->row_bytes(),
+                    stream));
 }
 
 void StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
                              const Sought& sought, const Stream& stream) {
-  form_.reset();
-  filter_.reset();
-  const std::int64_t num_points = static_cast<std::int64_t>(ids_.size());
+  formed_ = FormedPoints();
+  const FilterBlocks blocks(static_cast<std::int64_t>(ids_.size()));
   // Points are shuffled: the first of them are a sample.
-  const FilterSample sample = {points_.prepared(), num_points, undo, sought};
-  for (RowsInForm next = rows; form_ == nullptr;) {
-    auto filter = learnt_filter(*metric_, next, sample, stream);
-    auto form = std::make_unique<FilterForm>(
-        *filter, FilterBlocks(num_points).num_slots());
-    form->clear(stream);
-    make_rows(*filter, *form, stream);
-    const bool suits = filter->suits(stream);
-    stream.wait();
-    next = filter->rows().otherwise();
-    if (!suits) continue;
-    filter_ = std::move(filter);
-    form_ = std::move(form);
-  }
+  const FilterSample sample = {points_.prepared(), blocks.num_points, undo,
+                               sought};
+  formed_ = FormedPoints::make(*metric_, rows, sample, points_.prepared(),
+                               slots(), blocks.num_slots(), stream);
   asked_ = rows;
   sought_ = sought;
 }
 
-/// All points. Waits for the stream.
-void StoredPoints::make_rows(PairFilter& filter, FilterForm& form,
-                             const Stream& stream) {
-  const std::int64_t num_points = static_cast<std::int64_t>(ids_.size());
-  const std::vector<std::int32_t> slots =
-      slots_of(FilterBlocks(num_points).places(), num_points);
-  DeviceBuffer<std::int32_t> d_slots(num_points);
-  upload(d_slots, slots.data(), d_slots.size(), stream);
-  filter.start_rows(points_.prepared(), d_slots.size(), d_slots.data(),
-                    form.rows(), stream.get());
-  stream.wait();
+/// By place.
+std::vector<std::int32_t> StoredPoints::slots() const {
+  const FilterBlocks blocks(static_cast<std::int64_t>(ids_.size()));
+  return slots_of(blocks.places(), blocks.num_points);
 }
 
 void StoredPoints::learn_again(const PreparedRows& sample, std::int64_t count,
                                PowerOfTwo undo, const Stream& stream) {
   asked_ = RowsInForm();
-  filter_->learn(sample, count, undo, sought_, stream);
-  make_rows(*filter_, *form_, stream);
+  formed_.filter->learn(sample, count, undo, sought_, stream);
+  formed_.make_rows(points_.prepared(), slots(), stream);
 }
 
 double StoredPoints::bytes() const {
   const double points = static_cast<double>(points_.rows.size()) * 8 +
                         static_cast<double>(points_.sums.size()) * 12 +
                         static_cast<double>(points_.places.size()) * 4;
-  return points + (form_ == nullptr ? 0.0 : form_->bytes());
+  return points + (formed_.form == nullptr ? 0.0 : formed_.form->bytes());
 }
 
 StoredPoints& PointStore::get(const PointsToStore& asked,

@@ -64,14 +64,14 @@ class StoredPoints {
   void tell(LearntForms* learnt) { learnt_ = learnt; }
 
   const DevicePoints& points() const { return points_; }
-  PairFilter& filter() { return *filter_; }
-  FilterForm& form() { return *form_; }
+  PairFilter& filter() { return *formed_.filter; }
+  FilterForm& form() { return *formed_.form; }
   double bytes() const;
 
  private:
   void make_form(const RowsInForm& rows, PowerOfTwo undo, const Sought& sought,
                  const Stream& stream);
-  void make_rows(PairFilter& filter, FilterForm& form, const Stream& stream);
+  std::vector<std::int32_t> slots() const;
 
   // What they were made of.
   const RowSource* const source_;
@@ -86,8 +86,7 @@ class StoredPoints {
   RowsInForm asked_;
   Sought sought_;
   LearntForms* learnt_ = nullptr;
-  std::unique_ptr<PairFilter> filter_;
-  std::unique_ptr<FilterForm> form_;
+  FormedPoints formed_;
 };
 
 /// One for each device, at most. One search at a time; its devices' threads at

@@ -16,96 +16,7 @@ constexpr std::int64_t kSample = 64, kSampleToChoose = 2048;
 // Of a panel, where there is memory: some milliseconds' worth.
 constexpr std::int64_t kLongPanel = std::int64_t{64} << 20;
 
-}  // namespace
-
-std::vector<std::int32_t> panel_places_of(const FilterLayout& layout,
-                                          const PlacedPoints& in_panels) {
-  std::vector<std::int32_t> places;
-  places.reserve(layout.row_ids.size());
-  for (const std::int32_t id : layout.row_ids)
-    places.push_back(in_panels.order.place[static_cast<std::size_t>(id)]);
-  return places;
-}
-
-std::vector<std::int32_t> panel_slots_of(const FilterLayout& layout,
-                                         const PointOrder& order,
-                                         const PointOrder& in_panels) {
-  std::vector<std::int32_t> panel_slots;
-  panel_slots.reserve(in_panels.id.size());
-  for (const std::int32_t id : in_panels.id) {
-    const std::int32_t place = order.place[static_cast<std::size_t>(id)];
-    panel_slots.push_back(layout.slots[static_cast<std::size_t>(place)]);
-  }
-  return panel_slots;
-}
-
-std::int64_t PanelsPart::room_for_pairs(std::int64_t num_redone) const {
-  const double row_bytes = static_cast<double>(search.columns.padded) * 8 + 12;
-  const double redo =
-      static_cast<double>(shape().redo_rows) *
-      (row_bytes + static_cast<double>(shape().stream_rows) * 8 +
-       static_cast<double>(search.plan.k) * 20);
-  const double stay = static_cast<double>(shape().stream_rows) * row_bytes;
-  const double held = shape().bytes_fixed +
-                      20 * static_cast<double>(num_points()) +
-                      16 * static_cast<double>(num_redone);
-  return static_cast<std::int64_t>(
-      std::max(0.0, shape().bytes_usable - held - std::max(redo, stay)) / 12);
-}
-
-FilterPhase::FilterPhase(const PanelsPart& part, const RowsInForm& rows,
-                         const FilterTeam& team, int own, Exchange& exchange)
-    : part_(part),
-      team_size_(team.size()),
-      shape_(part.shape()),
-      own_places_(panel_places_of(part.layout, *part.search.in_panels)),
-      asked_(rows),
-      filter_(filter_of_panels(part, rows)),
-      form_(*filter_, part.layout.num_slots),
-      candidates_(
-          {part.layout.num_slots, shape_.capacity, part.layout.num_owned()},
-          part.stream),
-      panel_places_(part.layout.num_slots),
-      panel_slots_(part.num_points()),
-      own_slots_(part.layout.num_owned()) {
-  const FilterLayout& layout = part.layout;
-  const PointOrder& order = part.search.columns.order;
-  const PointOrder& in_panels = part.search.in_panels->order;
-  const std::vector<std::int32_t> panel_slots =
-      panel_slots_of(layout, order, in_panels);
-  std::vector<std::int32_t> panel_places(layout.places.size(), -1);
-  for (std::size_t p = 0; p < panel_slots.size(); ++p)
-    panel_places[static_cast<std::size_t>(panel_slots[p])] =
-        static_cast<std::int32_t>(p);
-  std::vector<std::int32_t> own_slots;
-  own_slots.reserve(own_places_.size());
-  for (const std::int32_t p : own_places_)
-    own_slots.push_back(panel_slots[static_cast<std::size_t>(p)]);
-  upload(panel_places_, panel_places.data(), layout.num_slots, part.stream);
-  upload(panel_slots_, panel_slots.data(), part.num_points(), part.stream);
-  upload(own_slots_, own_slots.data(), layout.num_owned(), part.stream);
-  candidates_.place(layout.places.data(), layout.num_slots, part.stream);
-  candidates_.hold_ids(order.id.data(), part.num_points(), part.stream);
-  form_.clear(part.stream);
-
-  pass_.filter = filter_.get();
-  pass_.slot_bytes = part.search.plan.shape.rows.slot_bytes();
-  pass_.rounds = rounds_of_graph(part.search, team, own);
-  pass_.rounds.fill_blocks = shape_.fill_blocks;
-  pass_.rounds.growth = shape_.growth;
-  pass_.rounds.risk = 0.0;  // lists wait to be settled
-  pass_.exchange = &exchange;
-  pass_.workers = &part.workers;
-  pass_.part = FilterPass::Part::after_first;
-  pass_.work.rows = pass_.work.columns = form_.rows();
-  pass_.cut.redo = candidates_.redo();
-  pass_.cut.k = static_cast<std::int32_t>(part.search.plan.k);
-  pass_.cut.first_slot = layout.first_slot;
-  pass_.cut.end_slot = layout.end_slot;
-  exchange.own_slots(layout.first_slot, layout.end_slot);
-  part.stream.wait();  // the vectors go
-}
-
+/// Learnt from some of the points.
 std::unique_ptr<PairFilter> filter_of_panels(const PanelsPart& part,
                                              const RowsInForm& rows) {
   const Search& search = part.search;
@@ -127,17 +38,117 @@ std::unique_ptr<PairFilter> filter_of_panels(const PanelsPart& part,
   return filter;
 }
 
+}  // namespace
+
+std::int64_t PanelsPart::room_for_pairs(std::int64_t num_redone) const {
+  const double row_bytes = static_cast<double>(search.columns.padded) * 8 + 12;
+  const double redo =
+      static_cast<double>(shape().redo_rows) *
+      (row_bytes + static_cast<double>(shape().stream_rows) * 8 +
+       static_cast<double>(search.plan.k) * 20);
+  const double stay = static_cast<double>(shape().stream_rows) * row_bytes;
+  const double held = shape().bytes_fixed +
+                      20 * static_cast<double>(num_points()) +
+                      16 * static_cast<double>(num_redone);
+  return static_cast<std::int64_t>(
+      std::max(0.0, shape().bytes_usable - held - std::max(redo, stay)) / 12);
+}
+
+PanelPhase::PanelPhase(const PanelsPart& part, const RowsInForm& rows)
+    : part_(part),
+      shape_(part.shape()),
+      asked_(rows),
+      filter_(filter_of_panels(part, rows)),
+      slot_places_(part.layout.places.size(), -1),
+      panel_places_(part.layout.num_slots),
+      panel_slots_(part.num_points()) {
+  const PointOrder& order = part.search.columns.order;
+  const PointOrder& in_panels = part.search.in_panels->order;
+  own_places_.reserve(part.layout.row_ids.size());
+  for (const std::int32_t id : part.layout.row_ids)
+    own_places_.push_back(in_panels.place[static_cast<std::size_t>(id)]);
+  std::vector<std::int32_t> panel_slots;
+  panel_slots.reserve(in_panels.id.size());
+  for (const std::int32_t id : in_panels.id) {
+    const std::int32_t place = order.place[static_cast<std::size_t>(id)];
+    const std::int32_t slot =
+        part.layout.slots[static_cast<std::size_t>(place)];
+    slot_places_[static_cast<std::size_t>(slot)] =
+        static_cast<std::int32_t>(panel_slots.size());
+    panel_slots.push_back(slot);
+  }
+  upload(panel_places_, slot_places_.data(), panel_places_.size(), part.stream);
+  upload(panel_slots_, panel_slots.data(), panel_slots_.size(), part.stream);
+  part.stream.wait();  // the vector goes
+}
+
+bool PanelPhase::make_all(PanelBuffer (&panels)[2], const FilterRows& to) {
+  const Stream& stream = part_.stream;
+  const auto make = [&](const Panel& panel) {
+    filter_->start_rows({panel.rows, panel.sums, part_.search.columns.padded},
+                        panel.count, panel_slots_.data() + panel.first.value,
+                        to, stream.get());
+    return part_.workers.go_on();
+  };
+  if (!for_panels(part_.panels.from, panels, stream, make)) return false;
+  // Of all rows, so that devices agree.
+  suits_ = filter_->suits(stream);
+  stream.wait();
+  return true;
+}
+
+void PanelPhase::tell(LearntForms::Stage stage, const void* words,
+                      std::int64_t bytes) {
+  if (part_.search.learnt == nullptr) return;
+  const bool suits = stage == LearntForms::Stage::learnt || suits_;
+  part_.search.learnt->tell(
+      asked_, stage, learnt_form(*filter_, suits, words, bytes, part_.stream));
+}
+
+FilterPhase::FilterPhase(const PanelsPart& part, const RowsInForm& rows,
+                         const FilterTeam& team, int own, Exchange& exchange)
+    : PanelPhase(part, rows),
+      team_size_(team.size()),
+      form_(*filter_, part.layout.num_slots),
+      candidates_(
+          {part.layout.num_slots, shape_.capacity, part.layout.num_owned()},
+          part.stream),
+      own_slots_(part.layout.num_owned()) {
+  const FilterLayout& layout = part.layout;
+  const PointOrder& order = part.search.columns.order;
+  std::vector<std::int32_t> own_slots;
+  own_slots.reserve(own_places_.size());
+  for (const std::int32_t place : layout.row_places)
+    own_slots.push_back(layout.slots[static_cast<std::size_t>(place)]);
+  upload(own_slots_, own_slots.data(), layout.num_owned(), part.stream);
+  candidates_.place(layout.places.data(), layout.num_slots, part.stream);
+  candidates_.hold_ids(order.id.data(), part.num_points(), part.stream);
+  form_.clear(part.stream);
+
+  pass_.filter = filter_.get();
+  pass_.slot_bytes = part.search.plan.shape.rows.slot_bytes();
+  pass_.rounds = rounds_of_graph(part.search, team, own);
+  pass_.rounds.fill_blocks = shape_.fill_blocks;
+  pass_.rounds.growth = shape_.growth;
+  pass_.rounds.risk = 0.0;  // lists wait to be settled
+  pass_.exchange = &exchange;
+  pass_.workers = &part.workers;
+  pass_.part = FilterPass::Part::after_first;
+  pass_.work.rows = pass_.work.columns = form_.rows();
+  pass_.cut.redo = candidates_.redo();
+  pass_.cut.k = static_cast<std::int32_t>(part.search.plan.k);
+  pass_.cut.first_slot = layout.first_slot;
+  pass_.cut.end_slot = layout.end_slot;
+  exchange.own_slots(layout.first_slot, layout.end_slot);
+  part.stream.wait();  // the vector goes
+}
+
 bool FilterPhase::make_rows() {
   const Stream& stream = part_.stream;
   if (!make_all_rows()) return false;
-  suits_ = filter_->suits(stream);
-  stream.wait();
-  if (part_.search.learnt != nullptr)
-    part_.search.learnt->tell(
-        asked_, LearntForms::Stage::made,
-        learnt_form(*filter_, suits_, form_.rows().rows,
-                    form_.rows().num_slots * filter_->row_bytes(), stream));
-  if (!suits_) return true;
+  tell(LearntForms::Stage::made, form_.rows().rows,
+       form_.rows().num_slots * filter_->row_bytes());
+  if (!suits()) return true;
   filter_->set_errors(pass_.cut, form_.rows(), form_.rows(), stream);
   candidates_.hold_entries();
   pass_.work.lists = pass_.cut.lists = candidates_.lists();
@@ -160,12 +171,7 @@ bool FilterPhase::make_all_rows() {
       std::max(kChunkUnit, bytes / row_bytes / kChunkUnit * kChunkUnit));
   PanelBuffer panels[2] = {{rows, padded}, {rows, padded}};
   const WaitAtEnd wait(stream);
-  return for_panels(part_.panels.from, panels, stream, [&](const Panel& panel) {
-    filter_->start_rows({panel.rows, panel.sums, padded}, panel.count,
-                        panel_slots_.data() + panel.first.value, form_.rows(),
-                        stream.get());
-    return part_.workers.go_on();
-  });
+  return make_all(panels, form_.rows());
 }
 
 bool FilterPhase::fill() {

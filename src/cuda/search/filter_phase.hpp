@@ -32,18 +32,43 @@ struct PanelsPart {
   std::int64_t room_for_pairs(std::int64_t num_redone) const;
 };
 
-/// Of each owned point, where panels bring it; and by where panels bring a
-/// point its slot.
-std::vector<std::int32_t> panel_places_of(const FilterLayout& layout,
-                                          const PlacedPoints& in_panels);
-std::vector<std::int32_t> panel_slots_of(const FilterLayout& layout,
-                                         const PointOrder& order,
-                                         const PointOrder& in_panels);
+/// The points in a filter's form, a panel at a time: what the two first phases
+/// have in common.
+class PanelPhase {
+ public:
+  PanelPhase(const PanelPhase&) = delete;
+  PanelPhase& operator=(const PanelPhase&) = delete;
 
-/// The filter in this form, or in one that may take its place: learnt from some
-/// of the points, before any of its rows are made. The same on every device.
-std::unique_ptr<PairFilter> filter_of_panels(const PanelsPart& part,
-                                             const RowsInForm& rows);
+  /// After the rows were made. If not, another phase, of what takes the form's
+  /// place, begins anew.
+  bool suits() const { return suits_; }
+  const RowsInForm& rows() const { return filter_->rows(); }
+
+ protected:
+  /// The filter in this form, or in one that may take its place: learnt from
+  /// some of the points, before any of its rows are made. The same on every
+  /// device.
+  PanelPhase(const PanelsPart& part, const RowsInForm& rows);
+  ~PanelPhase() = default;
+
+  /// All points, and whether the form suits them. Waits for the stream. Returns
+  /// whether to go on.
+  bool make_all(PanelBuffer (&panels)[2], const FilterRows& to);
+  /// Tells the other devices; words, bytes: see learnt_form().
+  void tell(LearntForms::Stage stage, const void* words, std::int64_t bytes);
+
+  const PanelsPart& part_;
+  const FilterStreaming& shape_;
+  const RowsInForm asked_;
+  const std::unique_ptr<PairFilter> filter_;
+  std::vector<std::int32_t> own_places_;   ///< of owned points, in panels
+  std::vector<std::int32_t> slot_places_;  ///< the same by slot; -1: padding
+  /// By slot that, and by where panels bring a point its slot.
+  DeviceBuffer<std::int32_t> panel_places_, panel_slots_;
+
+ private:
+  bool suits_ = false;
+};
 
 /// What the phase leaves.
 struct FilteredGraph {
@@ -56,13 +81,11 @@ struct FilteredGraph {
 
 /// Other devices read its lists: it must live until all have met after the last
 /// round, or until none works any more.
-class FilterPhase {
+class FilterPhase : public PanelPhase {
  public:
-  /// rows: see filter_of_panels().
+  /// rows: see PanelPhase.
   FilterPhase(const PanelsPart& part, const RowsInForm& rows,
               const FilterTeam& team, int own, Exchange& exchange);
-  FilterPhase(const FilterPhase&) = delete;
-  FilterPhase& operator=(const FilterPhase&) = delete;
 
   // In this order. Each returns whether to go on, and waits for the stream.
 
@@ -76,29 +99,16 @@ class FilterPhase {
   /// The candidates, and again those of rows that overflowed.
   bool collect(FilteredGraph& found, Stats& stats);
 
-  /// After make_rows(). If not, another phase, of what takes the form's place,
-  /// begins anew.
-  bool suits() const { return suits_; }
-  const RowsInForm& rows() const { return filter_->rows(); }
-
   const CandidateLists& lists() const { return candidates_.lists(); }
 
  private:
   bool make_all_rows();
   bool collect_widely(FilteredGraph& found, Stats& stats);
 
-  const PanelsPart& part_;
   const int team_size_;
-  const FilterStreaming& shape_;
-  const std::vector<std::int32_t> own_places_;  ///< in panels
-  const RowsInForm asked_;
-  const std::unique_ptr<PairFilter> filter_;
-  bool suits_ = false;
   FilterForm form_;
   CandidateStore candidates_;
-  /// By slot its point's panel place, by panel place the slot, and the slots of
-  /// owned points.
-  DeviceBuffer<std::int32_t> panel_places_, panel_slots_, own_slots_;
+  DeviceBuffer<std::int32_t> own_slots_;  ///< of owned points
   FilterPass pass_;
 };
 

@@ -50,22 +50,13 @@ std::int64_t entries_for(const FilterStreaming& shape) {
 
 StretchPhase::StretchPhase(const PanelsPart& part, const RowsInForm& rows,
                            FilterTeam& team, int own)
-    : part_(part),
+    : PanelPhase(part, rows),
       team_(team),
       own_(own),
-      shape_(part.shape()),
       blocks_(part.num_points()),
-      own_places_(panel_places_of(part.layout, *part.search.in_panels)),
-      panel_slots_(panel_slots_of(part.layout, part.search.columns.order,
-                                  part.search.in_panels->order)),
-      asked_(rows),
-      filter_(filter_of_panels(part, rows)),
       block_bytes_(kFilterBlock * filter_->row_bytes()),
       values_(filter_->floats_a_slot() * part.layout.num_slots),
-      d_panel_slots_(part.num_points()),
-      column_places_(part.layout.num_slots),
       ids_(part.num_points()),
-      slot_places_(part.layout.places.size(), -1),
       panels_{DeviceBuffer<unsigned char>(
                   stretch_panel_bytes(shape_.panel_blocks, block_bytes_)),
               DeviceBuffer<unsigned char>(
@@ -80,20 +71,13 @@ StretchPhase::StretchPhase(const PanelsPart& part, const RowsInForm& rows,
       first_(from_slots_.size() + 1),
       counts_(own_places_.size(), 0),
       found_at_(own_places_.size(), 0) {
-  for (std::size_t p = 0; p < panel_slots_.size(); ++p)
-    slot_places_[static_cast<std::size_t>(panel_slots_[p])] =
-        static_cast<std::int32_t>(p);
-  upload(d_panel_slots_, panel_slots_.data(), d_panel_slots_.size(),
-         part.stream);
-  upload(column_places_, slot_places_.data(), column_places_.size(),
-         part.stream);
   upload(ids_, part.search.in_panels->order.id.data(), ids_.size(),
          part.stream);
   if (values_.size() > 0) clear_from(values_, 0, part.stream);
   CandidateLists entries;
   entries.entries = entries_.data();
   lists_.borrow_entries(entries);
-  lists_.meet(column_places_.data(), ids_.data(), ids_.data());
+  lists_.meet(panel_places_.data(), ids_.data(), ids_.data());
 }
 
 StretchPhase::~StretchPhase() {
@@ -108,21 +92,10 @@ std::int64_t StretchPhase::num_launches(const Search& search) {
          ceil_div(blocks.count, shape.panel_blocks);
 }
 
-/// Rows stand in memory that all devices write: what is each one's own, besides
-/// them, shows what it learnt.
-void StretchPhase::tell(LearntForms::Stage stage) {
-  if (part_.search.learnt == nullptr) return;
-  const bool made = stage == LearntForms::Stage::made;
-  const std::int64_t bytes =
-      made ? values_.size() * static_cast<std::int64_t>(sizeof(float)) : 0;
-  part_.search.learnt->tell(asked_, stage,
-                            learnt_form(*filter_, !made || suits_,
-                                        values_.data(), bytes, part_.stream));
-}
-
 /// The first device's part sees to it.
 bool StretchPhase::make_room_on_host() {
-  tell(LearntForms::Stage::learnt);  // or rows would not fit there
+  // Or rows would not fit there.
+  tell(LearntForms::Stage::learnt, nullptr, 0);
   if (own_ == 0) {
     const std::int64_t bytes = blocks_.count * block_bytes_;
     // Of a form that did not suit there may be some.
@@ -146,20 +119,11 @@ bool StretchPhase::make_rows() {
   // makes all of them: where there are several they write the same.
   const FilterRows to = {team_.host_rows.data(), values_.data(),
                          part_.layout.num_slots};
-  const Panels& panels = part_.panels;
-  if (!for_panels(panels.from, panels.buffers, part_.stream,
-                  [&](const Panel& panel) {
-                    filter_->start_rows(
-                        {panel.rows, panel.sums, part_.search.columns.padded},
-                        panel.count, d_panel_slots_.data() + panel.first.value,
-                        to, part_.stream.get());
-                    return part_.workers.go_on();
-                  }))
-    return false;
-  // Of all rows, so that devices agree.
-  suits_ = filter_->suits(part_.stream);
-  part_.stream.wait();
-  tell(LearntForms::Stage::made);
+  if (!make_all(part_.panels.buffers, to)) return false;
+  // Rows stand in memory that all devices write: what is each one's own,
+  // besides them, shows what it learnt.
+  tell(LearntForms::Stage::made, values_.data(),
+       values_.size() * static_cast<std::int64_t>(sizeof(float)));
   return part_.workers.meet();
 }
 
@@ -329,7 +293,7 @@ std::vector<std::int32_t> StretchPhase::take(
   PairsFromLists from;
   from.lists = lists;
   from.own_slots = from_slots_.data();
-  from.panel_places = column_places_.data();
+  from.panel_places = panel_places_.data();
   WaitingPairs to;
   to.first = first_.data();
   to.columns = reinterpret_cast<std::int32_t*>(panels_[0].data());
@@ -415,7 +379,7 @@ bool StretchPhase::find_widely(FilteredGraph& found) {
   CandidateStore lists({most_rows, capacity, most_rows, false}, stream);
   const WaitAtEnd wait(stream);
   lists.borrow_entries(lists_.lists());
-  lists.meet(column_places_.data(), ids_.data(), ids_.data());
+  lists.meet(panel_places_.data(), ids_.data(), ids_.data());
   std::vector<std::int32_t> ids, places;
   for (const std::int64_t own : found.redone) {
     ids.push_back(part_.layout.row_ids[static_cast<std::size_t>(own)]);

@@ -20,13 +20,11 @@ namespace cuda {
 
 /// The part of one device: stretches of the slots that it owns. Devices share
 /// the filter's rows, and nothing else.
-class StretchPhase {
+class StretchPhase : public PanelPhase {
  public:
-  /// rows: see filter_of_panels().
+  /// rows: see PanelPhase.
   StretchPhase(const PanelsPart& part, const RowsInForm& rows, FilterTeam& team,
                int own);
-  StretchPhase(const StretchPhase&) = delete;
-  StretchPhase& operator=(const StretchPhase&) = delete;
   ~StretchPhase();
 
   // In this order. Each returns whether to go on, and waits for the stream.
@@ -34,9 +32,6 @@ class StretchPhase {
   /// The points in the filter's form, to the host's memory, a panel at a time.
   /// After it all devices have made theirs.
   bool make_rows();
-  /// See FilterPhase.
-  bool suits() const { return suits_; }
-  const RowsInForm& rows() const { return filter_->rows(); }
   /// All stretches, and again the rows whose lists overflowed, with longer
   /// ones.
   bool run(FilteredGraph& found, Stats& stats);
@@ -51,7 +46,6 @@ class StretchPhase {
     std::int64_t num_slots;  ///< whole blocks
   };
 
-  void tell(LearntForms::Stage stage);
   bool make_room_on_host();
   bool find(std::int64_t first_block, std::int64_t num_blocks);
   bool find_widely(FilteredGraph& found);
@@ -65,25 +59,16 @@ class StretchPhase {
                  std::int64_t count);
   WaitingList gather();
 
-  const PanelsPart& part_;
   FilterTeam& team_;
   const int own_;
-  const FilterStreaming& shape_;
   const FilterBlocks blocks_;
-  const std::vector<std::int32_t> own_places_;   ///< in panels
-  const std::vector<std::int32_t> panel_slots_;  ///< by panel place
-  const RowsInForm asked_;
-  const std::unique_ptr<PairFilter> filter_;
-  bool suits_ = false;
   const std::int64_t block_bytes_;  ///< of the filter's rows
   Stream copies_;
   const int multiprocessors_ = multiprocessors_here();
 
-  // Of all columns: what the filter keeps besides rows, who stands where, and
-  // their numbers.
+  // Of all columns: what the filter keeps besides rows, and their numbers.
   DeviceBuffer<float> values_;
-  DeviceBuffer<std::int32_t> d_panel_slots_, column_places_, ids_;
-  std::vector<std::int32_t> slot_places_;  ///< in panels, by slot; -1: padding
+  DeviceBuffer<std::int32_t> ids_;
 
   // Two panels of the filter's rows.
   DeviceBuffer<unsigned char> panels_[2];

@@ -25,23 +25,6 @@ struct TooFewPoints : Failure {
   std::int64_t resample, left;
 };
 
-/// A stretch of what somebody else tells.
-class PartOfProgress final : public Progress {
- public:
-  explicit PartOfProgress(Progress* whole) : whole_(whole) {}
-  void set_part(std::int64_t at, std::int64_t of) {
-    from_ = static_cast<double>(at) / static_cast<double>(of);
-    to_ = static_cast<double>(at + 1) / static_cast<double>(of);
-  }
-  bool report(double done) override {
-    return whole_->report(done < 0.0 ? done : from_ + (to_ - from_) * done);
-  }
-
- private:
-  Progress* whole_;
-  double from_ = 0.0, to_ = 1.0;
-};
-
 Vanishing::Rule rule_from(const std::string& undefined_rows) {
   if (undefined_rows == "constant") return Vanishing::Rule::constant;
   if (undefined_rows == "zero") return Vanishing::Rule::zero;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "core/base/errors.hpp"
 #include "core/base/filter_numbers.hpp"
 
@@ -25,6 +27,28 @@ class Progress {
     (void)filter;
     return true;
   }
+};
+
+/// A part of the whole work.
+class PartOfProgress final : public Progress {
+ public:
+  explicit PartOfProgress(Progress* whole, double from = 0.0, double to = 1.0)
+      : whole_(whole), from_(from), to_(to) {}
+  /// The part `at`, from 0, of so many that are as long.
+  void set_part(std::int64_t at, std::int64_t of) {
+    from_ = static_cast<double>(at) / static_cast<double>(of);
+    to_ = static_cast<double>(at + 1) / static_cast<double>(of);
+  }
+  bool report(double done) override {
+    return whole_->report(done < 0.0 ? done : from_ + (to_ - from_) * done);
+  }
+  bool chosen(const ChosenFilter& filter) override {
+    return whole_->chosen(filter);
+  }
+
+ private:
+  Progress* whole_;
+  double from_, to_;
 };
 
 /// Of a search; progress: may be null.

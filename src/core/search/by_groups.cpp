@@ -12,23 +12,6 @@
 namespace fsknn {
 namespace {
 
-/// A stretch of the whole work.
-class Share final : public Progress {
- public:
-  Share(Progress* whole, double from, double to)
-      : whole_(whole), from_(from), to_(to) {}
-  bool report(double done) override {
-    return whole_->report(done < 0.0 ? done : from_ + (to_ - from_) * done);
-  }
-  bool chosen(const ChosenFilter& filter) override {
-    return whole_->chosen(filter);
-  }
-
- private:
-  Progress* whole_;
-  double from_, to_;
-};
-
 /// A search's answer before it comes to its lists: of the rows that it is
 /// about, one after another, or, where rows may be short, as a matrix.
 struct Part {
@@ -126,7 +109,7 @@ class ByGroups {
     if (candidates < part.k && !part.na_pairwise)
       throw std::invalid_argument("a group has fewer than k points");
     part_.view.left_out = queries == nullptr ? &part.skip : &part.query_skip;
-    Share share(progress_, from, to);
+    PartOfProgress share(progress_, from, to);
     Stats stats;
     find_(part, queries, part_.view, progress_ != nullptr ? &share : nullptr,
           &stats);

@@ -9,6 +9,7 @@
 #include "cuda/device/resources.hpp"
 #include "cuda/exact/candidates.hpp"
 #include "cuda/exact/sorting.cuh"
+#include "cuda/plan/units.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -58,12 +59,8 @@ __device__ inline void count_exact(const ExactStep& step, std::int64_t slot,
 /// polls between them.
 template <class Start>
 void in_turns(const ExactStep& step, const Stream& stream, Start start) {
-  // Of pairs: less than 0.1 s on a large GPU.
-  constexpr double kOperations = 5e10;
-  const double of_slot = static_cast<double>(step.lists.capacity) *
-                         static_cast<double>(step.padded);
-  const std::int64_t turn =
-      1024 + static_cast<std::int64_t>(kOperations / of_slot);
+  const std::int64_t turn = turn_of(static_cast<double>(step.lists.capacity) *
+                                    static_cast<double>(step.padded));
   ExactStep part = step;
   for (; part.first_slot.value < step.end_slot.value;
        part.first_slot = part.end_slot) {

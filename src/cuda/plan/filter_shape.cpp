@@ -25,9 +25,8 @@ std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k) {
 }
 
 std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k) {
-  constexpr std::int64_t list_bytes = std::int64_t{1} << 30;
   const std::int64_t most =
-      std::max(kFilterBlock, list_bytes / (8 * candidates_for(k)) /
+      std::max(kFilterBlock, kListBytes / (8 * candidates_for(k)) /
                                  kFilterBlock * kFilterBlock);
   return std::min(num_queries, most);
 }

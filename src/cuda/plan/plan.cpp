@@ -157,8 +157,6 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
   return {plan_all_pairs_panels(in, usable), {}, {}};
 }
 
-// Lists of groups that meet at a time, or as much less as there is room for.
-constexpr std::int64_t kListBytes = std::int64_t{1} << 30;
 // Slots for each point, at most: a group has whole blocks of them.
 constexpr std::int64_t kMostSlots = 8;
 

@@ -26,5 +26,18 @@ inline std::int64_t whole_tiles(std::int64_t count) {
 /// bytes at a time.
 static constexpr std::int64_t kStagedBytes = std::int64_t{16} << 20;
 
+/// How much of something, each of so many features in double, takes less than
+/// 0.1 s on a large GPU: the user's wish to stop is heard after each turn.
+inline std::int64_t turn_of(double features) {
+  return 1024 + static_cast<std::int64_t>(5e10 / features);
+}
+
+/// Rows of columns that a job of a filter meets, where nothing else is asked.
+static constexpr std::int64_t kChunkMet = 16384;
+
+/// Lists of candidates of queries, or of groups that meet, take so many bytes
+/// at a time, or less.
+static constexpr std::int64_t kListBytes = std::int64_t{1} << 30;
+
 }  // namespace cuda
 }  // namespace fsknn

@@ -21,15 +21,13 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Of all pairs in doubles; and of what a block of the filter meets at a time.
-constexpr std::int64_t kChunkSide = 4096, kChunkMet = 16384;
+// Of all pairs in doubles.
+constexpr std::int64_t kChunkSide = 4096;
 // Entries of lists that come to the host at a time: 256 MiB with their numbers.
 constexpr std::int64_t kMostEntries = std::int64_t{1} << 24;
 // Points that the filter's form is learnt from: half of them of either side.
 constexpr std::int64_t kSampled = 64;
 static_assert(kSampled / 2 <= kLeastSideFiltered, "either has so many");
-// Pairs' features that are summed at a time: less than 0.1 s on a large GPU.
-constexpr double kTurn = 5e10;
 
 }  // namespace
 
@@ -233,7 +231,7 @@ bool BlockPair::settle(const CandidateLists& lists,
       static_cast<double>(lists.capacity) * static_cast<double>(points_.padded);
   const std::int64_t turn = std::min(
       {lists.num_slots, std::max<std::int64_t>(1, kMostEntries / work_.k),
-       1024 + static_cast<std::int64_t>(kTurn / of_slot)});
+       turn_of(of_slot)});
   ListBuffer nearest(turn, work_.k);
   Batch batch(turn, work_.k, work_.correlation);
   DeviceBuffer<std::int32_t> counts(turn);

@@ -20,20 +20,6 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// A stretch of the whole work's progress.
-class PartOf final : public Progress {
- public:
-  PartOf(Progress& whole, double from, double to)
-      : whole_(whole), from_(from), to_(to) {}
-  bool report(double done) override {
-    return whole_.report(from_ + (to_ - from_) * done);
-  }
-
- private:
-  Progress& whole_;
-  double from_, to_;
-};
-
 /// One search.
 class WithinSearch {
  public:
@@ -185,9 +171,8 @@ class WithinSearch {
   bool passes(std::int64_t pieces, int count, Make make,
               const std::atomic<bool>* given_up = nullptr) {
     const auto pass = [&](double from, double to) {
-      std::unique_ptr<PartOf> part;
-      if (progress_ != nullptr) part.reset(new PartOf(*progress_, from, to));
-      Workers workers(part.get(), pieces);
+      PartOfProgress part(progress_, from, to);
+      Workers workers(progress_ != nullptr ? &part : nullptr, pieces);
       const auto work = make(from == 0.0);
       run_parts(workers, gpus_, count, found_,
                 [&](int w) { return work(w, workers); });

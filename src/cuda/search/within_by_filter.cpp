@@ -21,10 +21,6 @@ constexpr std::int64_t kMostCandidatePairs = std::int64_t{1} << 22;
 // Of pairs, in doubles by tiles as fast as candidates one by one, which are
 // read from wherever they stand.
 constexpr double kDense = 1.0 / 32;
-// Rows of an answer's blocks that a job meets, where nothing else is asked.
-constexpr std::int64_t kChunkMet = 16384;
-// Pairs' features that are summed at a time: less than 0.1 s on a large GPU.
-constexpr double kTurn = 5e10;
 
 FilterRounds rounds_within(const WithinWork& work, int own, int count,
                            int multiprocessors) {
@@ -260,9 +256,8 @@ std::int64_t WithinByFilter::filter(const FilterJobs& jobs) {
 
 void WithinByFilter::settle(std::int64_t count, WithinCollector& collector,
                             WithinCollector::Taker& taker) {
-  const std::int64_t turn = std::min(
-      kMostFound, 1024 + static_cast<std::int64_t>(
-                             kTurn / static_cast<double>(settled_.padded)));
+  const std::int64_t turn =
+      std::min(kMostFound, turn_of(static_cast<double>(settled_.padded)));
   for (std::int64_t first = 0; first < count; first += turn) {
     poll();
     settled_.pairs = candidates_.data() + first;

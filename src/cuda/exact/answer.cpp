@@ -46,13 +46,14 @@ struct AnswerWriter::Job {
 };
 
 AnswerWriter::AnswerWriter(const Neighbours& out, std::int64_t most_rows,
-                           std::int64_t k, int num_threads)
+                           std::int64_t k, int num_threads, bool may_be_short)
     : out_(out),
       k_(k),
       num_threads_(num_threads),
       shape_(most_rows, k, out.as_edges()),
       staged_(shape_.bytes_device()),
-      pinned_(shape_.slots, kPieceBytes) {}
+      pinned_(shape_.slots, kPieceBytes),
+      may_be_short_(may_be_short) {}
 
 /// Nothing may be on its way to the pinned slots when they go.
 void AnswerWriter::write(const Lists& lists, std::int64_t num_rows,
@@ -146,7 +147,9 @@ void AnswerWriter::send(const Job& job, std::int64_t piece) {
 void AnswerWriter::copy_out(const Job& job, std::int64_t piece,
                             std::int64_t part) {
   const Slice s = slice(job, piece);
-  if (s.turned)
+  if (may_be_short_)
+    copy_short(job, s, part, pinned_[piece % shape_.slots]);
+  else if (s.turned)
     copy_matrices(job, s, part, pinned_[piece % shape_.slots]);
   else
     copy_edges(job, s, part, pinned_[piece % shape_.slots]);
@@ -192,6 +195,26 @@ void AnswerWriter::copy_edges(const Job& job, const Slice& s, std::int64_t part,
     if (out_.correlation != nullptr)
       std::copy_n(correlations(slot) + e, count, out_.correlation + to);
     e += count;
+  }
+}
+
+/// Some of the entries of a piece, of which those without a point are missing.
+void AnswerWriter::copy_short(const Job& job, const Slice& s, std::int64_t part,
+                              char* slot) {
+  const std::int64_t end = s.size * (part + 1) / kParts;
+  for (std::int64_t e = s.size * part / kParts; e < end; ++e) {
+    const std::int64_t entry = s.first_entry + e;
+    const std::int64_t row = s.turned ? s.row0 + e % s.num_rows : entry / k_;
+    const std::int64_t rank =
+        s.turned ? s.rank0.value + e / s.num_rows : entry % k_;
+    const std::int64_t to = out_.at(AnswerRow{job.ids[row]}, Rank{rank});
+    const bool there = indices(slot)[e] != kNoPoint;
+    if (there && !is_in_range(distances(slot)[e])) throw RangeFailure();
+    if (!there && rank + 1 == k_) ++rows_short_;
+    out_.index[to] = there ? indices(slot)[e] + 1 : out_.missing_index;
+    out_.distance[to] = there ? distances(slot)[e] : out_.missing_value;
+    if (out_.correlation != nullptr)
+      out_.correlation[to] = there ? correlations(slot)[e] : out_.missing_value;
   }
 }
 

@@ -3,6 +3,7 @@
 // Lists on their way from a device to the answer, piece by piece: while host
 // threads copy one piece out of pinned memory, the next ones travel.
 
+#include <atomic>
 #include <cstdint>
 
 #include "core/contract/request.hpp"
@@ -17,21 +18,23 @@ namespace cuda {
 /// Made and used on one host thread, whose current device it uses.
 class AnswerWriter {
  public:
-  /// For lists of at most most_rows rows at a time. It holds
+  /// For lists of at most most_rows rows at a time, all full or, if they may be
+  /// short, with empty places at their ends. It holds
   /// AnswerShape::bytes_device() of device memory.
   AnswerWriter(const Neighbours& out, std::int64_t most_rows, std::int64_t k,
-               int num_threads);
+               int num_threads, bool may_be_short = false);
   AnswerWriter(const AnswerWriter&) = delete;
   AnswerWriter& operator=(const AnswerWriter&) = delete;
 
   /// Writes the lists as the rows ids[0 .. num_rows - 1] of the answer. `from`:
   /// for correlations, where they are asked for. Waits for the stream, and for
-  /// all to be written. Throws RangeFailure where a list is not full, or a
-  /// distance not finite.
+  /// all to be written. Throws RangeFailure where a list is not full that must
+  /// be, or a distance not finite.
   void write(const Lists& lists, std::int64_t num_rows, const std::int32_t* ids,
              const CorrelationOf& from, const Stream& stream);
 
   double seconds() const { return seconds_; }
+  std::int64_t rows_short() const { return rows_short_; }
 
  private:
   struct Job;
@@ -44,6 +47,8 @@ class AnswerWriter {
   void copy_matrices(const Job& job, const Slice& s, std::int64_t part,
                      char* slot);
   void copy_edges(const Job& job, const Slice& s, std::int64_t part,
+                  char* slot);
+  void copy_short(const Job& job, const Slice& s, std::int64_t part,
                   char* slot);
   // Where a slot's entries stand, on the host and on the device alike.
   double* distances(char* slot) const {
@@ -66,6 +71,8 @@ class AnswerWriter {
   DeviceBuffer<char> staged_;  ///< [slots x slot_bytes]
   PinnedPieces pinned_;        ///< [slots]
   Event sent_[AnswerShape::most_slots];
+  const bool may_be_short_;
+  std::atomic<std::int64_t> rows_short_{0};
   double seconds_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "cuda/missing/device_masked.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -15,16 +14,15 @@
 #include "cuda/backend.hpp"
 #include "cuda/device/check.hpp"
 #include "cuda/device/resources.hpp"
-#include "cuda/device/staging.hpp"
 #include "cuda/device/transfer.hpp"
 #include "cuda/device/used_devices.hpp"
-#include "cuda/device/wait_at_end.hpp"
 #include "cuda/device/workers.hpp"
+#include "cuda/exact/answer.hpp"
 #include "cuda/missing/difference_bound.hpp"
 #include "cuda/missing/find_masked.hpp"
+#include "cuda/plan/all_pairs.hpp"
 #include "cuda/plan/choose_filter.hpp"
 #include "cuda/plan/panels.hpp"
-#include "cuda/plan/pieces.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -110,7 +108,9 @@ class MaskedSegment {
         list_index_(batch_rows_ * search.request.k),
         rest_(batch_rows_ + 1),
         pairs_exact_(1),
-        pairs_so_far_(2) {
+        pairs_so_far_(2),
+        answer_(search.out, batch_rows_, search.request.k, search.num_threads,
+                true) {
     if (&search.rows != &search.columns)
       rows_ = std::make_unique<DeviceMasked>(
           search.rows, search.rule, search.plan, search.num_threads, stream_);
@@ -165,6 +165,8 @@ class MaskedSegment {
     download(&pairs, pairs_exact_, 1, stream_);
     stream_.wait();
     stats_.pairs_exact = static_cast<double>(pairs);
+    stats_.rows_short = static_cast<double>(answer_.rows_short());
+    stats_.seconds_emit = answer_.seconds();
   }
 
   const Stats& stats() const { return stats_; }
@@ -277,85 +279,17 @@ class MaskedSegment {
         stream_.get()));
   }
 
-  /// The batch's lists to the answer, some rows at a time: while they travel,
-  /// all threads write those before.
+  /// The batch's lists to the answer.
   void emit() {
-    const Clock::time_point start = Clock::now();
+    CorrelationOf given;
+    given.given = correlations_.data();
     if (search_.out.correlation != nullptr)
       start_masked_correlations(work_, places_.data(), correlations_.data(),
                                 stream_.get());
-    const std::int64_t k = search_.request.k;
-    const std::int64_t rows =
-        std::clamp<std::int64_t>(kPieceBytes / (20 * k), 1, work_.num_rows);
-    const std::int64_t pieces = (work_.num_rows + rows - 1) / rows;
-    PinnedPieces pinned(2, rows * k * 20);
-    const WaitAtEnd wait(stream_);
-    Event there[2];
-    std::atomic<std::int64_t> rows_short{0};
-    PieceTeam team(kEmitParts, search_.num_threads,
-                   [&](std::int64_t piece, std::int64_t part) {
-                     const std::int64_t first = piece * rows;
-                     rows_short +=
-                         write(pinned[piece % 2], first,
-                               std::min(rows, work_.num_rows - first), part);
-                   });
-    team.begin(pieces);
-    for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      if (piece >= 2) team.finish(piece - 2);
-      const std::int64_t first = piece * rows;
-      send(pinned[piece % 2], first, std::min(rows, work_.num_rows - first));
-      there[piece % 2].record(stream_);
-      there[piece % 2].wait();
-      team.release(piece + 1);
-    }
-    for (std::int64_t piece = 0; piece < pieces; ++piece) team.finish(piece);
-    stats_.rows_short += rows_short;
-    stats_.seconds_emit += seconds_since(start);
+    answer_.write(work_.lists, work_.num_rows,
+                  search_.rows.order.id.data() + work_.row0, given, stream_);
   }
 
-  /// Some rows of the lists, one after the other: distances, correlations (or
-  /// room for them), numbers.
-  void send(char* to, std::int64_t first, std::int64_t count) {
-    const std::int64_t k = search_.request.k, size = count * k;
-    const auto copy = [&](const void* from, std::int64_t at, std::size_t each) {
-      CUDA_CHECK(cudaMemcpyAsync(to + at * size,
-                                 static_cast<const char*>(from) +
-                                     static_cast<std::size_t>(first * k) * each,
-                                 static_cast<std::size_t>(size) * each,
-                                 cudaMemcpyDeviceToHost, stream_.get()));
-    };
-    copy(list_distance_.data(), 0, sizeof(double));
-    if (search_.out.correlation != nullptr)
-      copy(correlations_.data(), 8, sizeof(double));
-    copy(list_index_.data(), 16, sizeof(std::int32_t));
-  }
-
-  /// A part of those rows to the answer. Returns how many are short of k.
-  std::int64_t write(const char* from, std::int64_t first, std::int64_t count,
-                     std::int64_t part) const {
-    const std::int64_t k = search_.request.k, size = count * k;
-    const double* const distance = reinterpret_cast<const double*>(from);
-    const std::int32_t* const index =
-        reinterpret_cast<const std::int32_t*>(from + 16 * size);
-    std::int64_t rows_short = 0;
-    const std::int64_t end = count * (part + 1) / kEmitParts;
-    for (std::int64_t i = count * part / kEmitParts; i < end; ++i) {
-      const std::int32_t* own = index + i * k;
-      // Empty places are at the end.
-      const std::int64_t found = std::find(own, own + k, kNoPoint) - own;
-      rows_short += found < k;
-      emit_masked(
-          search_.out,
-          AnswerRow{
-              search_.rows.order.id_at(Place{work_.row0 + first + i}).value},
-          k, found, distance + i * k, own,
-          search_.out.correlation == nullptr ? nullptr
-                                             : distance + size + i * k);
-    }
-    return rows_short;
-  }
-
-  static constexpr std::int64_t kEmitParts = 16;
   static constexpr std::int64_t kLeastColumns = 64;
 
   const MaskedSearch& search_;
@@ -376,6 +310,7 @@ class MaskedSegment {
   PinnedBuffer<unsigned long long> pairs_so_far_;  ///< after each launch
   DeviceBuffer<std::int32_t> places_;
   DeviceBuffer<double> correlations_;
+  AnswerWriter answer_;
   MaskedWork work_;
   // Two rounds are under way at a time: the device never waits for the host.
   Launch launches_[2];
@@ -401,6 +336,7 @@ double bytes_of(const MaskedSearch& search) {
          static_cast<double>(plan.batch_rows) *
              (static_cast<double>(plan.capacity) * 4 +
               static_cast<double>(search.request.k) * 20 + 12) +
+         bytes_answer(plan.batch_rows, search.request.k) +
          bytes_preparing(search.columns.source->num_points(),
                          search.columns.num_features, false);
 }

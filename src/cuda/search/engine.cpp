@@ -14,10 +14,8 @@
 #include "cuda/search/all_pairs.hpp"
 #include "cuda/search/all_pairs_panels.hpp"
 #include "cuda/search/engine.hpp"
-#include "cuda/search/graph_by_filter.hpp"
 #include "cuda/search/graph_by_filter_panels.hpp"
 #include "cuda/search/groups_by_filter.hpp"
-#include "cuda/search/queries_by_filter.hpp"
 
 namespace fsknn {
 namespace cuda {

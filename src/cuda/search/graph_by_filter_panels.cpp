@@ -5,7 +5,6 @@
 
 #include "cuda/device/transfer.hpp"
 #include "cuda/device/wait_at_end.hpp"
-#include "cuda/search/graph_by_filter.hpp"
 
 namespace fsknn {
 namespace cuda {

@@ -1,7 +1,7 @@
 #pragma once
 
 // A graph by groups by a filter (plan/group_pairs.hpp): as a graph
-// (graph_by_filter.hpp), but that a point has several lists, and stands in a
+// (lists_by_filter.hpp), but that a point has several lists, and stands in a
 // slot for each of those that are being made. Groups meet batch by batch, in
 // the same memory; what is found stays on the device until all is.
 

@@ -1,20 +1,24 @@
 #pragma once
 
-// The nearest by a filter, of points that a device holds: what its schedules, a
-// graph (graph_by_filter.hpp), queries (queries_by_filter.hpp) and groups
-// (groups_by_filter.hpp), have in common. Rows gather candidates in lists;
-// these are cut after each round, ranked by the contract's doubles at last, and
-// made again where they overflowed.
+// The nearest by a filter, of points that a device holds. Rows gather
+// candidates in lists; these are cut after each round, ranked by the contract's
+// doubles at last, and made again where they overflowed. In one of three
+// orders: a graph, on one device or several, where a pair is for both its
+// points; queries, each device some of them; and groups (groups_by_filter.hpp).
 
+#include <array>
 #include <cstdint>
+#include <memory>
+#include <numeric>
 
+#include "cuda/device/transfer.hpp"
 #include "cuda/device/workers.hpp"
 #include "cuda/exact/answer.hpp"
 #include "cuda/exact/candidates.hpp"
 #include "cuda/filter/pair_filter.hpp"
 #include "cuda/search/candidate_store.hpp"
 #include "cuda/search/chunk_buffer.hpp"
-#include "cuda/search/exact_counter.hpp"
+#include "cuda/search/exchange.hpp"
 #include "cuda/search/point_store.hpp"
 #include "cuda/search/redo_held.hpp"
 #include "cuda/search/rounds.hpp"
@@ -22,6 +26,25 @@
 
 namespace fsknn {
 namespace cuda {
+
+/// How many pairs the exact step made (ExactStep::counts).
+class ExactCounter {
+ public:
+  ExactCounter() : counts_(kExactCounts) {}
+  unsigned long long* data() { return counts_.data(); }
+  void clear(const Stream& stream) { clear_from(counts_, 0, stream); }
+  /// Since then; waits for the stream.
+  double total(const Stream& stream) const {
+    std::array<unsigned long long, kExactCounts> counts;
+    download(counts.data(), counts_, kExactCounts, stream);
+    stream.wait();
+    return static_cast<double>(
+        std::accumulate(counts.begin(), counts.end(), 0ull));
+  }
+
+ private:
+  DeviceBuffer<unsigned long long> counts_;
+};
 
 /// Made and used on one host thread, whose current device it uses. The columns
 /// must have been shuffled: points that stand together must not be near.
@@ -93,6 +116,56 @@ class ListsByFilter {
   ExactStep exact_;
   ExactCounter counter_;
   Stats stats_;
+};
+
+/// A graph, the part of one device. Made and run on its worker; the parts of
+/// all devices must outlive the work of each, since they read each other's
+/// lists.
+class GraphByFilter : public ListsByFilter {
+ public:
+  GraphByFilter(const Search& search, FilterTeam& team, int own);
+  ~GraphByFilter() { wait(); }
+
+  /// Finds and writes out the neighbours of the points that this device owns.
+  void run();
+
+  /// Pieces of work, by which progress is told, of all devices.
+  static std::int64_t num_launches(const FilterTeam& team,
+                                   const Search& search);
+
+ private:
+  GraphByFilter(const Search& search, FilterTeam& team, int own,
+                FilterLayout layout);
+
+  FilterTeam& team_;
+  const FilterLayout layout_;
+  Exchange exchange_;
+  DeviceBuffer<std::int32_t> list_rows_, row_places_;
+};
+
+/// Queries.
+class QueriesByFilter : public ListsByFilter {
+ public:
+  QueriesByFilter(const Search& search, Workers& workers);
+  ~QueriesByFilter() { wait(); }
+
+  /// Finds and writes out the neighbours of these queries, by place.
+  void run(std::int64_t first_row, std::int64_t end_row);
+
+  /// Pieces of work, by which progress is told, for so many queries.
+  static std::int64_t num_launches(const Search& search, std::int64_t num_rows);
+
+ private:
+  /// Queries that are done at a time.
+  static std::int64_t most_rows(const Search& search) {
+    return queries_at_a_time(search.rows.size(), search.plan.k);
+  }
+  bool batch(std::int64_t row0, std::int64_t num_rows);
+
+  const FilterBlocks blocks_;
+  DevicePoints own_rows_;
+  DeviceBuffer<std::int32_t> column_places_, row_slots_, list_rows_;
+  std::unique_ptr<FilterForm> row_form_;
 };
 
 }  // namespace cuda

@@ -201,13 +201,16 @@ void AnswerWriter::copy_edges(const Job& job, const Slice& s, std::int64_t part,
 /// Some of the entries of a piece, of which those without a point are missing.
 void AnswerWriter::copy_short(const Job& job, const Slice& s, std::int64_t part,
                               char* slot) {
+  const std::int64_t first = s.size * part / kParts;
   const std::int64_t end = s.size * (part + 1) / kParts;
-  for (std::int64_t e = s.size * part / kParts; e < end; ++e) {
-    const std::int64_t entry = s.first_entry + e;
-    const std::int64_t row = s.turned ? s.row0 + e % s.num_rows : entry / k_;
-    const std::int64_t rank =
-        s.turned ? s.rank0.value + e / s.num_rows : entry % k_;
-    const std::int64_t to = out_.at(AnswerRow{job.ids[row]}, Rank{rank});
+  if (first == end) return;
+  const std::int64_t entry = s.first_entry + first;
+  std::int64_t row = s.turned ? first % s.num_rows : entry / k_;
+  std::int64_t rank =
+      s.turned ? s.rank0.value + first / s.num_rows : entry % k_;
+  for (std::int64_t e = first; e < end; ++e) {
+    const std::int64_t to =
+        out_.at(AnswerRow{job.ids[s.row0 + row]}, Rank{rank});
     const bool there = indices(slot)[e] != kNoPoint;
     if (there && !is_in_range(distances(slot)[e])) throw RangeFailure();
     if (!there && rank + 1 == k_) ++rows_short_;
@@ -215,6 +218,13 @@ void AnswerWriter::copy_short(const Job& job, const Slice& s, std::int64_t part,
     out_.distance[to] = there ? distances(slot)[e] : out_.missing_value;
     if (out_.correlation != nullptr)
       out_.correlation[to] = there ? correlations(slot)[e] : out_.missing_value;
+    if (s.turned && ++row == s.num_rows) {
+      row = 0;
+      ++rank;
+    } else if (!s.turned && ++rank == k_) {
+      rank = 0;
+      ++row;
+    }
   }
 }
 

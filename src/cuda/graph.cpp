@@ -4,7 +4,7 @@
 #include "cuda/search/all_pairs_panels.cpp"
 #include "cuda/search/candidate_store.cpp"
 #include "cuda/search/filter_phase.cpp"
-#include "cuda/search/graph_by_filter.cpp"
+#include "cuda/search/lists_by_filter.cpp"
 #include "cuda/search/graph_by_filter_panels.cpp"
 #include "cuda/search/redo_panels.cpp"
 #include "cuda/search/rounds.cpp"

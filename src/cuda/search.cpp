@@ -6,4 +6,3 @@
 #include "cuda/search/engine.cpp"
 #include "cuda/search/held_points.cpp"
 #include "cuda/search/point_store.cpp"
-#include "cuda/search/queries_by_filter.cpp"

@@ -16,12 +16,6 @@
 namespace fsknn {
 namespace cuda {
 
-inline int current_device() {
-  int device = 0;
-  CUDA_CHECK(cudaGetDevice(&device));
-  return device;
-}
-
 /// Makes a device the current one of this thread, and what was current before
 /// it again. Not by cudaSetDevice(), which would start CUDA on that device even
 /// where nobody had used it: some time, and 500 MB.

@@ -7,26 +7,20 @@
 # minutes for 1,000 data sets on two cores.
 # Each core has random numbers of its own: the stored figures are of 1000 1.
 
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-arguments <- commandArgs(trailingOnly = TRUE)
-num_sets <- as.integer(c(arguments, 1000)[[1]])
-cores <- as.integer(c(arguments[-1], 2)[[1]])
-folder <- if (length(arguments) > 2) arguments[[3]] else ""
+num_sets <- word(1, 1000)
+cores <- word(2, 2)
+folder <- check_folder(word(3))
 num_points <- 60
 k <- 5
 permutations <- 99
 
 # Modules of 20 points with r = 0.6 within each, or independent points.
-draw_points <- function(num_samples, module_size = 20, r = 0.6) {
-  noise <- matrix(rnorm(num_points * num_samples), num_points)
-  if (module_size == 1) {
-    return(noise)
-  }
-  modules <- matrix(rnorm(num_points / module_size * num_samples),
-                    ncol = num_samples)
-  sqrt(r) * modules[rep(seq_len(nrow(modules)), each = module_size), ] +
-    sqrt(1 - r) * noise
+draw <- function(num_samples, module_size = 20) {
+  draw_points(num_points, num_samples, module_size, 0.6)
 }
 
 two_groups <- function(n_1, n_2) rep(1:2, c(n_1, n_2))
@@ -34,49 +28,49 @@ two_groups <- function(n_1, n_2) rep(1:2, c(n_1, n_2))
 # Each gives x, groups and strata (or NULL).
 simulations <- list(
   "independent points" = function() {
-    list(x = draw_points(40, 1), groups = two_groups(20, 20))
+    list(x = draw(40, 1), groups = two_groups(20, 20))
   },
   "modules" = function() {
-    list(x = draw_points(40), groups = two_groups(20, 20))
+    list(x = draw(40), groups = two_groups(20, 20))
   },
   "modules, other means" = function() {
     groups <- two_groups(20, 20)
     shift <- rnorm(num_points, sd = 3)
-    list(x = draw_points(40) + outer(shift, groups == 2), groups = groups)
+    list(x = draw(40) + outer(shift, groups == 2), groups = groups)
   },
   "modules, other means and spreads, 14 and 28 samples" = function() {
     groups <- two_groups(14, 28)
     scale <- exp(rnorm(num_points))
-    x <- draw_points(42)
+    x <- draw(42)
     x[, groups == 2] <- x[, groups == 2] * scale + 3 * scale
     list(x = x, groups = groups)
   },
   "modules, heavy tails (t, 3 degrees of freedom)" = function() {
-    x <- draw_points(40) / rep(sqrt(rchisq(40, 3) / 3), each = num_points)
+    x <- draw(40) / rep(sqrt(rchisq(40, 3) / 3), each = num_points)
     list(x = x, groups = two_groups(20, 20))
   },
   "the same, Spearman" = function() {
-    x <- draw_points(40) / rep(sqrt(rchisq(40, 3) / 3), each = num_points)
+    x <- draw(40) / rep(sqrt(rchisq(40, 3) / 3), each = num_points)
     list(x = x, groups = two_groups(20, 20), metric = "spearman")
   },
   "modules, 6 and 6 samples" = function() {
-    list(x = draw_points(12), groups = two_groups(6, 6))
+    list(x = draw(12), groups = two_groups(6, 6))
   },
   "modules, strata that shift, unevenly mixed" = function() {
     groups <- two_groups(20, 20)
     strata <- c(rep(1:2, c(14, 6)), rep(1:2, c(6, 14)))
     shift <- rnorm(num_points)
-    x <- draw_points(40) + outer(shift, strata == 2) +
+    x <- draw(40) + outer(shift, strata == 2) +
       outer(rnorm(num_points), groups == 2)
     list(x = x, groups = groups, strata = strata)
   },
   "planted: the first module is gone in group 2" = function() {
-    x <- draw_points(80)
+    x <- draw(80)
     x[1:20, 41:80] <- rnorm(20 * 40)
     list(x = x, groups = two_groups(40, 40))
   },
   "planted: ten of it join the second module" = function() {
-    x <- draw_points(80)
+    x <- draw(80)
     x[1:10, 41:80] <- sqrt(0.6) * rep(colMeans(x[21:40, 41:80]), each = 10) +
       sqrt(0.4) * rnorm(10 * 40)
     list(x = x, groups = two_groups(40, 40))
@@ -139,8 +133,4 @@ cat(
   "edges, and of any point or edge.\n\n"
 )
 print(table[seq_len(6)], right = FALSE, row.names = FALSE)
-if (nzchar(folder)) {
-  write.csv(
-    table, file.path(folder, "calibration-contrast.csv"), row.names = FALSE
-  )
-}
+store_table(folder, "calibration-contrast.csv", table)

@@ -20,12 +20,13 @@
 #                 what no adjustment gives
 # Only where modules are is a part of the edges real.
 
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-arguments <- commandArgs(trailingOnly = TRUE)
-num_sets <- as.integer(c(arguments, 1000)[[1]])
-cores <- as.integer(c(arguments[-1], 2)[[1]])
-folder <- if (length(arguments) > 2) arguments[[3]] else ""
+num_sets <- word(1, 1000)
+cores <- word(2, 2)
+folder <- check_folder(word(3))
 num_points <- 40
 num_samples <- 20
 k <- 4
@@ -134,11 +135,7 @@ table[-(1:2)] <- lapply(table[-(1:2)], function(share) {
   formatC(share, digits = 3, format = "f")
 })
 print(table, right = FALSE)
-if (nzchar(folder)) {
-  table$data_sets <- num_sets
-  table$machine <- paste0(parallel::detectCores(), " cores, CPU")
-  table$date <- format(Sys.Date())
-  utils::write.csv(
-    table, file.path(folder, "calibration-edges.csv"), row.names = FALSE
-  )
-}
+table$data_sets <- num_sets
+table$machine <- paste0(parallel::detectCores(), " cores, CPU")
+table$date <- format(Sys.Date())
+store_table(folder, "calibration-edges.csv", table)

@@ -25,25 +25,18 @@
 #   found     of the points that have to do with it, the share with p_adjusted
 #             <= 0.05
 
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-arguments <- commandArgs(trailingOnly = TRUE)
-num_sets <- as.integer(c(arguments[1], 1000)[[1 + is.na(arguments[1])]])
-folder <- arguments[2]
+num_sets <- word(1, 1000)
+folder <- check_folder(word(2))
 num_points <- 100
 permutations <- 199
 
 # Modules of some points with r = 0.8 within each, or independent points.
-draw_points <- function(num_samples, module_size = 20, r = 0.8) {
-  noise <- matrix(rnorm(num_points * num_samples), num_points)
-  if (module_size == 1) {
-    return(noise)
-  }
-  modules <- matrix(
-    rnorm(num_points / module_size * num_samples), ncol = num_samples
-  )
-  sqrt(r) * modules[rep(seq_len(nrow(modules)), each = module_size), ] +
-    sqrt(1 - r) * noise
+draw <- function(num_samples, module_size = 20) {
+  draw_points(num_points, num_samples, module_size, 0.8)
 }
 
 censored <- function(num_samples, hazard = 0) {
@@ -63,7 +56,7 @@ draw_covariates <- function(num_samples) {
 confounded <- function(num_samples, ...) {
   covariates <- draw_covariates(num_samples)
   design <- model.matrix(~ ., covariates)[, -1]
-  x <- draw_points(num_samples, ...) +
+  x <- draw(num_samples, ...) +
     matrix(rnorm(num_points * 9), num_points) %*% t(design)
   list(
     x = x, outcome = drop(design %*% rnorm(9)) + rnorm(num_samples),
@@ -75,52 +68,52 @@ confounded <- function(num_samples, ...) {
 # do with the outcome.
 designs <- list(
   "independent points, 20 samples" = function() {
-    list(x = draw_points(20, 1), outcome = rnorm(20))
+    list(x = draw(20, 1), outcome = rnorm(20))
   },
   "modules, 20 samples" = function() {
-    list(x = draw_points(20), outcome = rnorm(20))
+    list(x = draw(20), outcome = rnorm(20))
   },
   "modules, |r|" = function() {
-    list(x = draw_points(20), outcome = rnorm(20), sign = "absolute")
+    list(x = draw(20), outcome = rnorm(20), sign = "absolute")
   },
   "modules, -r, two groups of 6 and 8" = function() {
     list(
-      x = draw_points(14), outcome = rep(c(TRUE, FALSE), c(6, 8)),
+      x = draw(14), outcome = rep(c(TRUE, FALSE), c(6, 8)),
       sign = "negative"
     )
   },
   "modules, Spearman, heavy tails" = function() {
-    x <- draw_points(20) / rep(sqrt(rchisq(20, 2) / 2), each = num_points)
+    x <- draw(20) / rep(sqrt(rchisq(20, 2) / 2), each = num_points)
     list(x = x, outcome = rcauchy(20), metric = "spearman")
   },
   "modules, bicor" = function() {
-    list(x = draw_points(40), outcome = rnorm(40), metric = "bicor")
+    list(x = draw(40), outcome = rnorm(40), metric = "bicor")
   },
   "modules, Euclidean" = function() {
-    list(x = draw_points(20), outcome = rnorm(20), metric = "euclidean")
+    list(x = draw(20), outcome = rnorm(20), metric = "euclidean")
   },
   "modules, weights of 1 to 5" = function() {
     list(
-      x = draw_points(30), outcome = rnorm(30), weights = 1 + 4 * runif(30)
+      x = draw(30), outcome = rnorm(30), weights = 1 + 4 * runif(30)
     )
   },
   "modules, a tenth of the values missing" = function() {
-    x <- draw_points(30)
+    x <- draw(30)
     x[sample(length(x), length(x) / 10)] <- NA
     list(x = x, outcome = rnorm(30), na = "pairwise", min_pairs = 10)
   },
   "modules, three batches that shift all, strata" = function() {
     batch <- rep(1:3, c(8, 10, 12))
-    x <- draw_points(30) + matrix(rnorm(3 * num_points), num_points)[, batch]
+    x <- draw(30) + matrix(rnorm(3 * num_points), num_points)[, batch]
     list(x = x, outcome = rnorm(30) + 2 * batch, strata = batch)
   },
   "the same without strata" = function() {
     batch <- rep(1:3, c(8, 10, 12))
-    x <- draw_points(30) + matrix(rnorm(3 * num_points), num_points)[, batch]
+    x <- draw(30) + matrix(rnorm(3 * num_points), num_points)[, batch]
     list(x = x, outcome = rnorm(30) + 2 * batch)
   },
   "modules, survival, 60 samples, 2 of 5 censored" = function() {
-    list(x = draw_points(60), outcome = censored(60), sign = "absolute")
+    list(x = draw(60), outcome = censored(60), sign = "absolute")
   },
   "modules, 30 samples, 9 covariates adjusted for" = function() {
     confounded(30)
@@ -144,7 +137,7 @@ designs <- list(
   },
   "modules, of which one follows the outcome" = function() {
     outcome <- rnorm(40)
-    x <- draw_points(40)
+    x <- draw(40)
     x[1:20, ] <- x[1:20, ] + rep(outcome / 2, each = 20)
     list(x = x, outcome = outcome, true = 1:20)
   }
@@ -207,8 +200,4 @@ cat(
   "permutations; family: 95% between", table$from[[1]], "and", table$to[[1]],
   "\n"
 )
-if (!is.na(folder)) {
-  utils::write.csv(
-    table, file.path(folder, "calibration-outcome.csv"), row.names = FALSE
-  )
-}
+store_table(folder, "calibration-outcome.csv", table)

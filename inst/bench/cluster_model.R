@@ -9,17 +9,17 @@
 # folder: where tables are stored (inst/extdata/bench); not given: printed only.
 # "fit" comes first, with the package installed anew after it.
 
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
-arguments <- commandArgs(TRUE)
-part <- if (length(arguments) > 0) arguments[[1]] else "simulate"
-folder <- if (length(arguments) > 1) arguments[[2]]
+
+part <- word(1, "simulate")
+folder <- check_folder(word(2))
 inner <- function(name) utils::getFromNamespace(name, "fsknn")
 
 keep <- function(table, file) {
-  print(table, digits = 4, row.names = FALSE)
-  if (!is.null(folder)) {
-    utils::write.csv(table, file.path(folder, file), row.names = FALSE)
-  }
+  show(table, digits = 4)
+  store_table(folder, file, table)
 }
 
 stored <- function(file) {
@@ -29,12 +29,9 @@ stored <- function(file) {
   )
 }
 
-simulated_points <- function(n, d, factors = 64) {
-  matrix(rnorm(n * factors), n) %*% matrix(rnorm(factors * d), factors) /
-    sqrt(factors) + matrix(rnorm(n * d), n)
-}
+simulated_points <- function(n, d) factor_rows(n, d, 64, noise = 1)
 
-# --- fit ---------------------------------------------------------------------
+# --- fit ----------------------------------------------------------------------
 
 # Constants by which the runs' seconds come out, least squares of logarithms.
 # runs: n, d, k, units (GPUs, or 1), seconds. known: constants that are not
@@ -230,11 +227,11 @@ timed_here <- function() {
   list(value = value, start = start, merge = merge)
 }
 
-# --- check -------------------------------------------------------------------
+# --- check --------------------------------------------------------------------
 
 # A search by the tasks of a plan, one after another, each with the limits that
-# those before it left: list(found, tasks, pairs, seconds), the latter two of the
-# filter and of the processor.
+# those before it left: list(found, tasks, pairs, seconds), the latter two of
+# the filter and of the processor.
 search_by_tasks <- function(x, plan, metric, num_threads) {
   options <- inner("check_options")(list(
     metric = metric, backend = "cpu", num_threads = num_threads
@@ -254,7 +251,7 @@ search_by_tasks <- function(x, plan, metric, num_threads) {
       inner("merge_part")(whole, a, b, part)
     })
     pairs <- pairs + part$stats$pairs_filtered
-    seconds <- seconds + sum(used[c("user.self", "sys.self")])
+    seconds <- seconds + processor_seconds(used)
   }
   found <- inner("merged_answer")(whole)
   list(found = found, tasks = task, pairs = pairs, seconds = seconds)
@@ -359,7 +356,7 @@ check_gpu <- function() {
   keep(runs, "cluster-check-gpu.csv")
 }
 
-# --- simulate ----------------------------------------------------------------
+# --- simulate -----------------------------------------------------------------
 
 # The largest run of Dashti (2013), on hosts of two H200s: what simulation and
 # formula say, in hours. Each host reads 10 GB/s from a file system that serves

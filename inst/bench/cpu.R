@@ -1,159 +1,55 @@
-# How fast is the CPU engine, against the least that the work can take and
-# against the other exact searches there are?
+# How fast is the CPU engine, beside the least time that the work can take and
+# beside other exact searches?
 #
 #   Rscript inst/bench/cpu.R [full | quick] [FOLDER]
 #
-# from the repository's root, with the package installed (R_LIBS says where).
-# Prints its tables last; with FOLDER it also writes cpu.csv and
-# cpu-machine.csv there. README.md beside this file says what is measured and
-# how. Nothing else should run on the machine meanwhile.
-
-# --- A process without settings that slow OpenBLAS ----------------------------
+# with the package installed (R_LIBS says where). Prints its tables last; with
+# FOLDER it also writes cpu.csv, cpu-machine.csv and cpu-memory.csv there.
+# README.md in this folder says what is measured and how. Nothing else should
+# run on the machine meanwhile.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-bench_file <- function(name) file.path(dirname(normalizePath(script)), name)
-rscript <- file.path(R.home("bin"), "Rscript")
-
-# OPENBLAS_CORETYPE and others are read when OpenBLAS loads, that is before any
-# line here, and can halve its speed.
-blas_settings <- function() {
-  grep(
-    "^(OPENBLAS|GOTO|OMP|GOMP|KMP|MKL|BLIS)_", names(Sys.getenv()),
-    value = TRUE
-  )
-}
-
-if (!"--anew" %in% commandArgs(TRUE)) {
-  found <- blas_settings()
-  Sys.unsetenv(found)
-  Sys.setenv(
-    R_LIBS = paste(.libPaths(), collapse = ":"),
-    FSKNN_BENCH_REMOVED = paste(found, collapse = " ")
-  )
-  quit(status = system2(
-    rscript,
-    c("--vanilla", shQuote(script), shQuote(commandArgs(TRUE)), "--anew")
-  ))
-}
-stopifnot(all(blas_settings() == "OPENBLAS_CORETYPE"))  # see openblas.R
-
-arguments <- setdiff(commandArgs(TRUE), "--anew")
-quick <- FALSE
-if (length(arguments) > 0) {
-  quick <- switch(
-    arguments[[1]], quick = TRUE, full = FALSE,
-    stop("The first argument must be \"full\" or \"quick\".")
-  )
-}
-folder <- if (length(arguments) > 1) arguments[[2]]
-if (!is.null(folder)) {
-  stopifnot("FOLDER must be there already." = dir.exists(folder))
-}
-started <- Sys.time()
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-# --- Compiled parts -----------------------------------------------------------
-
-# Compiles and loads one file; gives the compiler's last words where that fails,
-# else NULL.
-compile <- function(file, libraries = "") {
-  build <- tempfile("bench")
-  dir.create(build)
-  file.copy(bench_file(file), build)
-  writeLines(
-    c(
-      "PKG_CXXFLAGS = $(SHLIB_OPENMP_CXXFLAGS)",
-      paste("PKG_LIBS =", libraries, "$(SHLIB_OPENMP_CXXFLAGS) -ldl")
-    ),
-    file.path(build, "Makevars")
-  )
-  old <- setwd(build)
-  on.exit(setwd(old))
-  log <- suppressWarnings(system2(
-    file.path(R.home("bin"), "R"), c("CMD", "SHLIB", file),
-    stdout = TRUE, stderr = TRUE
-  ))
-  object <- sub("cpp$", "so", file)
-  if (!file.exists(object)) {
-    return(paste(utils::tail(log, 5), collapse = "\n"))
-  }
-  dyn.load(object)
-  NULL
-}
-
-failed <- compile("floor.cpp")
-if (!is.null(failed)) {
-  stop("floor.cpp can't be compiled:\n", failed)
-}
-call_floor <- function(name, ...) .Call(name, ..., PACKAGE = "floor")
-clock <- function() call_floor("bench_clock")
-set_blas_threads <- function(n) call_floor("bench_blas_threads", n)
-
-openblas <- call_floor("bench_openblas")
-blas_file <- extSoftVersion()[["BLAS"]]
-if (is.null(openblas) || !grepl("openblas", blas_file, ignore.case = TRUE)) {
-  stop(
-    "R's BLAS is not OpenBLAS, so there is no floor to measure against ",
-    "(Debian: libopenblas0-pthread)."
-  )
-}
-
-source(bench_file("openblas.R"))
-start_as_skylakex(
-  openblas[[1]], script, commandArgs(TRUE), options = "--vanilla"
-)
-
+# memory N D K VERB FILE: a session of its own, see measure_memory().
+part <- match.arg(word(1, "full"), c("full", "quick", "memory"))
+quick <- part == "quick"
+folder <- if (part != "memory") check_folder(word(2))
+started <- Sys.time()
 machine_threads <- fsknn:::cpp_backends()$cpu$threads
 threads <- min(2L, machine_threads)
 
-# --- The simulator ------------------------------------------------------------
-
-# Expression as sums of 200 latent factors, each gene with loadings and each
-# sample with scores of its own from N(0, 1), divided by sqrt(200) so that what
-# they explain has variance 1, and noise from N(0, 1/4). There are no clusters:
-# distances crowd, which is hard on every way to reject pairs early.
-simulate_expression <- function(n, d, num_factors = 200, seed = 1) {
-  set.seed(
-    seed, kind = "Mersenne-Twister", normal.kind = "Inversion",
-    sample.kind = "Rejection"
-  )
-  loadings <- matrix(stats::rnorm(n * num_factors), n)
-  scores <- matrix(stats::rnorm(num_factors * d), num_factors)
-  noise <- matrix(stats::rnorm(n * d, sd = 0.5), n)
-  loadings %*% scores / sqrt(num_factors) + noise
-}
-
-# --- Checks, before any time is printed ----------------------------------------
-
-# Sampled rows must have the very bits of the core's brute force.
-check_against_core <- function(x, found, k, metric, sign = "signed") {
-  rows <- unique(round(seq(1, nrow(x), length.out = 24)))
-  # As the package makes it, so that what a request holds is known there alone.
-  request <- fsknn:::new_request(k + 1L, fsknn:::check_options(list(
-    metric = metric, sign = sign, backend = "cpu", num_threads = 1
-  )))
-  expected <- fsknn:::cpp_brute_force(x, x[rows, , drop = FALSE], request)
-  for (at in seq_along(rows)) {
-    others <- which(expected$index[at, ] != rows[[at]])[seq_len(k)]
-    same <- identical(
-      list(found$index[rows[[at]], ], found$distance[rows[[at]], ]),
-      list(expected$index[at, others], expected$distance[at, others])
-    )
-    if (!same) {
-      stop(sprintf("%s: row %d is not that of brute force.", metric, rows[[at]]))
-    }
+# Bytes resident when the points are in place, the highest after the call, and
+# those of the answer.
+if (part == "memory") {
+  n <- word(2, 0)
+  k <- as.integer(word(4))
+  verb <- getExportedValue("fsknn", word(5))
+  # Loads what a first call loads.
+  invisible(verb(matrix(stats::rnorm(640), 64), k = 2, backend = "cpu"))
+  x <- matrix(readBin(word(6), "double", n * word(3, 0)), n)
+  invisible(gc())
+  # The high-water mark starts anew, at what is resident now.
+  try(writeLines("5", "/proc/self/clear_refs"), silent = TRUE)
+  resident <- function(field) {
+    kilobytes <- first_match("/proc/self/status", paste0("^", field, ":"))
+    1024 * as.numeric(gsub("[^0-9]", "", kilobytes))
   }
+  before <- resident("VmRSS")
+  answer <- verb(x, k = k, backend = "cpu", num_threads = threads)
+  cat(before, resident("VmHWM"), unclass(utils::object.size(answer)), "\n")
+  quit(status = 0)
 }
 
-# A timed search, whose seconds are with its neighbours, against another.
-same_neighbours <- function(timed, found) {
-  identical(timed$index, found$index) &&
-    identical(timed$distance, found$distance)
-}
+openblas <- load_floor()
+set_blas_threads <- function(n) call_floor("bench_blas_threads", n)
 
-# A peer's neighbours against ours. Where they differ, both distances, in
-# double, must be as near as the peer's precision can tell: in units of the
-# squared lengths that its sums have in them. Gives the number of such places.
+# --- Checks, before any time is printed ---------------------------------------
+
+# A peer's neighbours against ours. Where they differ, the distances of both, in
+# double, may differ by the peer's precision: a part of the squared lengths that
+# its sums contain. Gives the number of such places.
 count_near_ties <- function(peer, found, points, float, name) {
   index <- peer$index
   if (!identical(dim(index), dim(found$index)) || anyNA(index)) {
@@ -167,40 +63,37 @@ count_near_ties <- function(peer, found, points, float, name) {
   squared_distance <- function(of) {
     rowSums((points[at[, 1], , drop = FALSE] - points[of, , drop = FALSE])^2)
   }
-  apart <- abs(squared_distance(index[at]) - squared_distance(found$index[at]))
-  allowed <- if (float) 4e-6 else 1e-13
   unit <- squares[at[, 1]] + squares[index[at]]
-  if (any(apart > allowed * unit)) {
-    stop(sprintf(
-      "%s: %d neighbours are others, by up to %g.", name,
-      sum(apart > allowed * unit), max(apart / unit)
-    ))
+  error <- abs(
+    squared_distance(index[at]) - squared_distance(found$index[at])
+  ) / unit
+  if (any(error > if (float) 4e-6 else 1e-13)) {
+    stop(sprintf("%s: neighbours differ, by up to %g.", name, max(error)))
   }
   nrow(at)
 }
 
-# --- Timing ---------------------------------------------------------------------
-
-pause <- function() {
-  # What a run leaves behind is collected now, and threads that still wait for
-  # work in a loop (OpenBLAS's do so for some 30 ms) go to sleep.
-  gc()
-  Sys.sleep(0.06)
+# Peers with the check against our answer.
+checked <- function(peers, found, points) {
+  lapply(peers, function(peer) {
+    peer$check <- function(answer) {
+      count_near_ties(answer, found, points, peer$float, peer$name)
+    }
+    peer
+  })
 }
 
-warm_up <- function() {
-  end <- clock() + 0.3
-  while (clock() < end) call_floor("bench_vector_rate", machine_threads, FALSE)
-}
+# --- Timing -------------------------------------------------------------------
 
-# Each task is run once first and checked; then all in turn, `rounds` times. The
-# package and the floor (`own`) are there in every round; a peer until it has had
-# `least` runs and some `enough` seconds, and if its first run took that long where
-# none need be, that one counts and is the only one. Gives a list of the tasks with
-# `seconds`, or `missing`.
+# Each task is run once and checked; then all in turn, `rounds` times. The
+# package and the floor (`own`) take part in every round; a peer until it has
+# had `least` runs and `enough` seconds. Where no runs are required, a first run
+# of that length counts and stays the only one. Gives the tasks with `seconds`,
+# or `missing`.
 run_interleaved <- function(tasks, rounds, enough = 3,
                             least = if (quick) 0 else 3) {
-  warm_up()
+  end <- clock() + 0.3
+  while (clock() < end) call_floor("bench_vector_rate", machine_threads, FALSE)
   tasks <- lapply(tasks, function(task) {
     if (!is.null(task$missing)) {
       return(task)
@@ -224,8 +117,7 @@ run_interleaved <- function(tasks, rounds, enough = 3,
       task <- tasks[[at]]
       if (is.null(task$missing) && round <= task$rounds) {
         pause()
-        seconds <- task$run()$seconds
-        tasks[[at]]$seconds <- c(task$seconds, seconds)
+        tasks[[at]]$seconds <- c(task$seconds, task$run()$seconds)
       }
     }
   }
@@ -235,7 +127,7 @@ run_interleaved <- function(tasks, rounds, enough = 3,
 
 tile_rows <- c(1024L, 2048L, 4096L)
 
-# At the largest sizes one tile in eight is done, twice, and scaled to all.
+# At the largest sizes one tile in eight is computed, twice, and scaled to all.
 floor_tasks <- function(points) {
   large <- nrow(points) > 50000
   stride <- if (large) 8L else 1L
@@ -252,17 +144,9 @@ floor_tasks <- function(points) {
   })
 }
 
-is_floor <- function(task) startsWith(task$name, "floor ")
-
-# The best of all passes of all tile heights.
-best_floor <- function(tasks) {
-  all <- lapply(Filter(is_floor, tasks), `[[`, "seconds")
-  list(seconds = min(unlist(all)), rows = tile_rows[[which.min(vapply(all, min, 0))]])
-}
-
 own_task <- function(name, search, check = NULL) {
   list(
-    name = name, own = TRUE, float = FALSE, threads = NA, check = check,
+    name = name, own = TRUE, check = check,
     run = function() {
       start <- clock()
       found <- search()
@@ -271,54 +155,65 @@ own_task <- function(name, search, check = NULL) {
   )
 }
 
-# --- The result -----------------------------------------------------------------
+search_task <- function(name, x, k, metric = "pearson", sign = "signed",
+                        num_threads = threads, form = "auto", expected = NULL) {
+  own_task(name, function() {
+    old <- options(fsknn.instruction_set = form)
+    on.exit(options(old))
+    knn_search(
+      x, k = k, metric = metric, sign = sign, backend = "cpu",
+      num_threads = num_threads
+    )
+  }, function(found) {
+    check_against_core(x, found, k, metric, sign)
+    parts <- c("index", "distance")
+    stopifnot(is.null(expected) || identical(found[parts], expected[parts]))
+    NULL
+  })
+}
+
+# --- The result ---------------------------------------------------------------
 
 new_rows <- function(tasks, table, n, d, k, metric, threads, unit) {
-  one <- function(task) {
-    seconds <- task$seconds
-    has <- length(seconds) > 0
+  do.call(rbind, lapply(tasks, function(task) {
+    seconds <- c(task$seconds, if (length(task$seconds) == 0) NA)
     data.frame(
       table = table, n = n, d = d, k = k, metric = metric,
-      threads = task$threads %|NA|% threads, who = task$name,
-      runs = length(seconds),
-      median = if (has) stats::median(seconds) else NA,
-      lowest = if (has) min(seconds) else NA,
-      highest = if (has) max(seconds) else NA,
-      unit = unit,
-      ratio = if (has) stats::median(seconds) / unit else NA,
-      near_ties = task$agreement %|NA|% NA,
-      note = paste(
-        c(task$what, task$words, task$missing), collapse = "; "
-      )
+      threads = c(task$threads, threads)[[1]], who = task$name,
+      runs = length(task$seconds), median = stats::median(seconds),
+      lowest = min(seconds), highest = max(seconds), unit = unit,
+      ratio = stats::median(seconds) / unit,
+      near_ties = c(task$agreement, NA)[[1]],
+      note = paste(c(task$what, task$words, task$missing), collapse = "; ")
     )
-  }
-  do.call(rbind, lapply(tasks, one))
+  }))
 }
 
-`%|NA|%` <- function(a, b) if (is.null(a) || is.na(a)) b else a
-
-floor_row <- function(tasks, table, n, d, k, metric, threads) {
-  floor <- best_floor(tasks)
-  row <- new_rows(
-    list(list(
-      name = "floor", seconds = floor$seconds,
-      what = sprintf(
-        "half of sgemm, tiles of %d rows, %.0f GFLOP/s",
-        floor$rows, 1e-9 * n^2 * d / floor$seconds
-      )
-    )),
-    table, n, d, k, metric, threads, floor$seconds
+# The rows of all tasks, first the floor: the best of all passes of all tile
+# heights, which is the unit of the ratios.
+rows_with_floor <- function(tasks, table, n, d, k, metric) {
+  is_floor <- startsWith(vapply(tasks, `[[`, "", "name"), "floor ")
+  passes <- lapply(tasks[is_floor], `[[`, "seconds")
+  best <- min(unlist(passes))
+  height <- tile_rows[[which.min(vapply(passes, min, 0))]]
+  floor <- list(name = "floor", seconds = best, what = sprintf(
+    "half of sgemm, tiles of %d rows, %.0f GFLOP/s", height,
+    1e-9 * n^2 * d / best
+  ))
+  call_floor("bench_floor_unload")
+  rows <- new_rows(
+    c(list(floor), tasks[!is_floor]), table, n, d, k, metric, threads, best
   )
-  row$runs <- sum(lengths(lapply(Filter(is_floor, tasks), `[[`, "seconds")))
-  row
+  rows$runs[[1]] <- length(unlist(passes))
+  rows
 }
 
-say <- function(...) message(format(Sys.time(), "%H:%M:%S "), ...)
-
-# --- Tables ---------------------------------------------------------------------
+# --- Tables -------------------------------------------------------------------
 
 source(bench_file("peers.R"))
-faiss_missing <- compile("faiss_peer.cpp", "-lfaiss $(LAPACK_LIBS) $(BLAS_LIBS)")
+faiss_missing <- compile(
+  "faiss_peer.cpp", "-lfaiss $(LAPACK_LIBS) $(BLAS_LIBS)", needed = FALSE
+)
 missing_peers <- list(
   faiss = if (!is.null(faiss_missing)) {
     "not run: no C++ library of FAISS (Debian: libfaiss-dev)"
@@ -328,24 +223,28 @@ missing_peers <- list(
   }
 )
 
-# Seconds of each peer at the last size, to foretell those at the next.
+# Seconds of each peer at the last size, which foretell those at the next.
 last_seconds <- new.env()
+remember_seconds <- function(tasks, n) {
+  for (task in tasks) {
+    if (length(task$seconds) > 0) {
+      last_seconds[[task$name]] <-
+        list(n = n, seconds = stats::median(task$seconds))
+    }
+  }
+}
 
-# What the packages take at 1,000 points, before they are let loose on more.
+# Seconds of the packages at 1,000 points, before they are run on more.
 try_small <- function(x, k) {
-  points <- 1000L
-  small <- x[seq_len(points), , drop = FALSE]
+  small <- x[seq_len(1000), , drop = FALSE]
   packages <- Filter(
     function(peer) is.null(peer$missing) && isTRUE(peer$try_small),
     peers_of_graph(small, k, threads, TRUE, missing_peers)
   )
-  remember_seconds(
-    lapply(packages, function(peer) {
-      peer$run() # loads the package
-      c(peer, list(seconds = peer$run()$seconds))
-    }),
-    points
-  )
+  remember_seconds(lapply(packages, function(peer) {
+    peer$run() # loads the package
+    c(peer, list(seconds = peer$run()$seconds))
+  }), 1000)
 }
 
 # Leaves out what would take longer than `limit`.
@@ -365,40 +264,23 @@ skip_slow <- function(tasks, n, limit) {
   })
 }
 
-remember_seconds <- function(tasks, n) {
-  for (task in tasks) {
-    if (length(task$seconds) > 0) {
-      last_seconds[[task$name]] <- list(n = n, seconds = stats::median(task$seconds))
-    }
-  }
-}
-
 # Pearson graphs of wide data: the package, the peers and the floor.
-measure_graph <- function(n, d, k, rounds, limit, first_size) {
+measure_graph <- function(n, d, k, rounds, limit, first_size = FALSE) {
   say("graph, n = ", n)
   x <- simulate_expression(n, d)
   points <- unit_rows(x)
-  found <- knn_search(x, k = k, backend = "cpu", num_threads = threads)
-  check_against_core(x, found, k, "pearson")
-
+  found <- unclass(
+    knn_search(x, k = k, backend = "cpu", num_threads = threads)
+  )
   # Whole numbers of so many bits, whatever a sample of the data says.
   in_bits <- function(bits) {
-    own_task(paste("knn_search(),", bits, "bits"), function() {
-      old <- options(fsknn.instruction_set = paste0("auto/", bits))
-      on.exit(options(old))
-      knn_search(x, k = k, backend = "cpu", num_threads = threads)
-    }, function(again) {
-      stopifnot(same_neighbours(again, found))
-      NULL
-    })
+    search_task(
+      paste("knn_search(),", bits, "bits"), x, k, form = paste0("auto/", bits),
+      expected = found
+    )
   }
   own <- list(
-    own_task("knn_search()", function() {
-      knn_search(x, k = k, backend = "cpu", num_threads = threads)
-    }, function(again) {
-      stopifnot(same_neighbours(again, found))
-      NULL
-    }),
+    search_task("knn_search()", x, k),
     in_bits(8), in_bits(16),
     own_task("knn_graph()", function() {
       knn_graph(x, k = k, backend = "cpu", num_threads = threads)
@@ -414,23 +296,11 @@ measure_graph <- function(n, d, k, rounds, limit, first_size) {
   peers <- skip_slow(
     peers_of_graph(x, k, threads, first_size, missing_peers), n, limit
   )
-  peers <- lapply(peers, function(peer) {
-    peer$check <- function(answer) {
-      count_near_ties(answer, found, points, peer$float, peer$name)
-    }
-    peer
-  })
-  tasks <- run_interleaved(c(floor_tasks(points), own, peers), rounds)
-  floor <- best_floor(tasks)
-  remember_seconds(tasks, n)
-  call_floor("bench_floor_unload")
-  rbind(
-    floor_row(tasks, "graph", n, d, k, "pearson", threads),
-    new_rows(
-      Filter(Negate(is_floor), tasks), "graph", n, d, k, "pearson", threads,
-      floor$seconds
-    )
+  tasks <- run_interleaved(
+    c(floor_tasks(points), own, checked(peers, found, points)), rounds
   )
+  remember_seconds(tasks, n)
+  rows_with_floor(tasks, "graph", n, d, k, "pearson")
 }
 
 # Graphs of narrow data, where selection is most of the work.
@@ -438,24 +308,13 @@ measure_low_d <- function(n, d, k, rounds, metric, num_threads) {
   say("low d, ", metric, ", ", num_threads, " thread(s)")
   x <- simulate_expression(n, d)
   points <- if (metric == "pearson") unit_rows(x) else x
-  search <- function() {
-    knn_search(
-      x, k = k, metric = metric, backend = "cpu", num_threads = num_threads
-    )
-  }
-  found <- search()
-  check_against_core(x, found, k, metric)
-  peers <- lapply(
-    peers_of_low_d(points, k, metric == "pearson", num_threads, missing_peers),
-    function(peer) {
-      peer$check <- function(answer) {
-        count_near_ties(answer, found, points, peer$float, peer$name)
-      }
-      peer
-    }
+  own <- search_task("knn_search()", x, k, metric, num_threads = num_threads)
+  peers <- peers_of_low_d(
+    points, k, metric == "pearson", num_threads, missing_peers
   )
-  own <- own_task("knn_search()", search)
-  tasks <- run_interleaved(c(list(own), peers), rounds)
+  tasks <- run_interleaved(
+    c(list(own), checked(peers, own$run(), points)), rounds
+  )
   new_rows(
     tasks, "low d", n, d, k, metric, num_threads,
     stats::median(tasks[[1]]$seconds)
@@ -466,38 +325,30 @@ measure_all_low_d <- function(n, d, k, rounds, metrics) {
   cases <- expand.grid(
     threads = unique(c(1L, threads)), metric = metrics, stringsAsFactors = FALSE
   )
-  do.call(rbind, lapply(seq_len(nrow(cases)), function(at) {
-    measure_low_d(n, d, k, rounds, cases$metric[[at]], cases$threads[[at]])
-  }))
+  do.call(rbind, Map(function(metric, num_threads) {
+    measure_low_d(n, d, k, rounds, metric, num_threads)
+  }, cases$metric, cases$threads))
 }
 
 # Elementwise distances against the rate of their vector instructions.
 measure_elementwise <- function(n, d, k, rounds) {
   say("elementwise distances")
   x <- simulate_expression(n, d)
-  # Intensities rather than log ratios: no negative values.
-  data <- list(manhattan = x, proportional = 2^x)
-  elements <- n * (n - 1) / 2 * d
-  own <- lapply(names(data), function(metric) {
-    values <- data[[metric]]
-    own_task(metric, function() {
-      knn_search(
-        values, k = k, metric = metric, backend = "cpu", num_threads = threads
-      )
-    }, function(found) {
-      check_against_core(values, found, k, metric)
-      NULL
-    })
-  })
-  limits <- lapply(c(two = FALSE, three = TRUE), function(three) {
+  own <- list(
+    search_task("knn_search()", x, k, "manhattan"),
+    # Intensities rather than log ratios: no negative values.
+    search_task("knn_search()", 2^x, k, "proportional")
+  )
+  limits <- lapply(c(FALSE, TRUE), function(three) {
     list(
       name = if (three) "limit, 3 instructions" else "limit, 2 instructions",
-      own = TRUE, threads = threads,
+      own = TRUE,
       what = paste(
         call_floor("bench_vector_name"),
         if (three) "subtract, clear the sign, add" else "minimum, add"
       ),
       run = function() {
+        elements <- n * (n - 1) / 2 * d
         list(
           seconds = elements / call_floor("bench_vector_rate", threads, three)
         )
@@ -505,11 +356,10 @@ measure_elementwise <- function(n, d, k, rounds) {
     )
   })
   tasks <- run_interleaved(c(limits, own), rounds)
-  unit <- min(tasks[[1]]$seconds)
-  rows <- new_rows(tasks, "elementwise", n, d, k, "", threads, unit)
-  own <- rows$who %in% names(data)
-  rows$metric[own] <- rows$who[own]
-  rows$who[own] <- "knn_search()"
+  rows <- new_rows(
+    tasks, "elementwise", n, d, k, "", threads, min(tasks[[1]]$seconds)
+  )
+  rows$metric <- c("", "", "manhattan", "proportional")
   rows
 }
 
@@ -518,7 +368,9 @@ measure_variants <- function(n, d, rounds) {
   say("other metrics and k")
   x <- simulate_expression(n, d)
   cases <- rbind(
-    data.frame(metric = "pearson", sign = "signed", k = c(1L, 20L, 128L, 1024L)),
+    data.frame(
+      metric = "pearson", sign = "signed", k = c(1L, 20L, 128L, 1024L)
+    ),
     data.frame(metric = "pearson", sign = c("absolute", "negative"), k = 20L),
     data.frame(
       metric = c(
@@ -528,35 +380,19 @@ measure_variants <- function(n, d, rounds) {
       sign = "signed", k = 20L
     )
   )
-  own <- lapply(seq_len(nrow(cases)), function(at) {
-    case <- cases[at, ]
-    values <- if (case$metric == "proportional") 2^x else x
-    own_task(sprintf("case %d", at), function() {
-      knn_search(
-        values, k = case$k, metric = case$metric, sign = case$sign,
-        backend = "cpu", num_threads = threads
-      )
-    }, function(found) {
-      check_against_core(values, found, case$k, case$metric, case$sign)
-      NULL
-    })
-  })
-  tasks <- run_interleaved(c(floor_tasks(unit_rows(x)), own), rounds)
-  floor <- best_floor(tasks)
-  call_floor("bench_floor_unload")
-  rows <- new_rows(
-    Filter(Negate(is_floor), tasks), "variants", n, d, cases$k, "", threads,
-    floor$seconds
-  )
-  rows <- rows[!duplicated(rows$who), ]
-  rows$k <- cases$k
-  rows$metric <- cases$metric
-  rows$who <- "knn_search()"
-  rows$note <- ifelse(cases$sign == "signed", "", cases$sign)
-  rbind(floor_row(tasks, "variants", n, d, 20L, "pearson", threads), rows)
+  own <- Map(function(metric, sign, k) {
+    values <- if (metric == "proportional") 2^x else x
+    search_task("knn_search()", values, k, metric, sign)
+  }, cases$metric, cases$sign, cases$k)
+  tasks <- run_interleaved(c(floor_tasks(unit_rows(x)), unname(own)), rounds)
+  rows <- rows_with_floor(tasks, "variants", n, d, 20L, "pearson")
+  rows$k[-1] <- cases$k
+  rows$metric[-1] <- cases$metric
+  rows$note[-1] <- ifelse(cases$sign == "signed", "", cases$sign)
+  rows
 }
 
-# Each call in a process of its own: memory that one call gave back would hide
+# Each call in a session of its own: memory that one call gave back would hide
 # what the next takes. In MB (10^6 bytes).
 measure_memory <- function(n, d, k) {
   say("memory")
@@ -565,8 +401,7 @@ measure_memory <- function(n, d, k) {
   writeBin(as.vector(simulate_expression(n, d)), file)
   do.call(rbind, lapply(c("knn_search", "knn_graph"), function(verb) {
     printed <- system2(
-      rscript,
-      c("--vanilla", shQuote(bench_file("memory.R")), file, n, d, k, threads, verb),
+      rscript, shQuote(c("--vanilla", script, "memory", n, d, k, verb, file)),
       stdout = TRUE
     )
     bytes <- scan(text = utils::tail(printed, 1), quiet = TRUE)
@@ -579,12 +414,7 @@ measure_memory <- function(n, d, k) {
   }))
 }
 
-# --- The machine, without its name ------------------------------------------------
-
-first_match <- function(file, pattern) {
-  lines <- grep(pattern, tryCatch(readLines(file), error = function(e) ""), value = TRUE)
-  trimws(sub("^[^:=]*[:=]", "", lines[1]))
-}
+# --- The machine --------------------------------------------------------------
 
 cache_size <- function(level) {
   folders <- Sys.glob("/sys/devices/system/cpu/cpu0/cache/index*")
@@ -603,39 +433,31 @@ cache_size <- function(level) {
   }
 }
 
-version_of <- function(package) {
-  if (requireNamespace(package, quietly = TRUE)) {
-    as.character(utils::packageVersion(package))
-  } else {
-    "-"
-  }
-}
-
 compiler_version <- function() {
   command <- system2(
     file.path(R.home("bin"), "R"), c("CMD", "config", "CXX17"), stdout = TRUE
   )
   # The command may begin with a launcher, such as a compiler cache.
   command <- strsplit(command, " ")[[1]]
-  words <- system2(command[[1]], c(command[-1], "--version"), stdout = TRUE)
-  words[[1]]
+  system2(command[[1]], c(command[-1], "--version"), stdout = TRUE)[[1]]
 }
 
 describe_machine <- function(load) {
   cpu <- "/proc/cpuinfo"
-  memory <- as.numeric(gsub("[^0-9]", "", first_match("/proc/meminfo", "^MemTotal")))
+  memory <- gsub("[^0-9]", "", first_match("/proc/meminfo", "^MemTotal"))
   facts <- c(
     date = format(started, "%Y-%m-%d"),
     cpu = sprintf(
-      "%s, family %s, model %s", first_match(cpu, "^model name"),
-      first_match(cpu, "^cpu family"), first_match(cpu, "^model\\s")
+      "%s, family %s, model %s", cpu_name(), first_match(cpu, "^cpu family"),
+      first_match(cpu, "^model\\s*:")
     ),
     cores = machine_threads,
     caches = sprintf(
       "L1d %s, L2 %s a core, L3 %s", cache_size(1), cache_size(2), cache_size(3)
     ),
-    memory = sprintf("%.0f GB", memory * 1024 / 1e9),
-    "instruction set" = utils::tail(fsknn:::cpp_backends()$cpu$instruction_sets, 1),
+    memory = sprintf("%.0f GB", as.numeric(memory) * 1024 / 1e9),
+    "instruction set" =
+      utils::tail(fsknn:::cpp_backends()$cpu$instruction_sets, 1),
     system = gsub("\"", "", first_match("/etc/os-release", "^PRETTY_NAME")),
     R = as.character(getRversion()),
     fsknn = version_of("fsknn"),
@@ -646,42 +468,38 @@ describe_machine <- function(load) {
     ),
     "load at the start" = load,
     FAISS = if (is.null(missing_peers$faiss)) faiss_version() else "-",
-    "scikit-learn" = if (is.null(missing_peers$sklearn)) sklearn_version() else "-"
+    "scikit-learn" =
+      if (is.null(missing_peers$sklearn)) sklearn_version() else "-"
   )
   packages <- c("BiocNeighbors", "FNN", "RANN")
   facts <- c(facts, vapply(packages, version_of, ""))
   data.frame(what = names(facts), value = unname(facts))
 }
 
-# --- Run ------------------------------------------------------------------------
+# --- Run ----------------------------------------------------------------------
 
-load <- tryCatch(
-  strsplit(readLines("/proc/loadavg"), " ")[[1]][[1]],
-  error = function(e) NA
-)
-if (!is.na(load) && as.numeric(load) > 0.5) {
-  say("WARNING: other programs run here (load ", load, "): don't store this run.")
+load <- machine_load()
+if (isTRUE(load > 0.5)) {
+  say("WARNING: other programs run here (load ", load, "): don't store this.")
 }
-removed <- Sys.getenv("FSKNN_BENCH_REMOVED")
-if (nzchar(removed)) say("Started anew without ", removed, ".")
 machine <- describe_machine(load)
 writeLines(sprintf("%-18s %s", machine$what, machine$value))
 
 d <- 295L
 k <- 20L
-if (quick) {
-  times <- rbind(
+times <- if (quick) {
+  rbind(
     measure_graph(2000L, d, k, 7, 4, TRUE),
-    measure_graph(10000L, d, k, 3, 8, FALSE),
+    measure_graph(10000L, d, k, 3, 8),
     measure_all_low_d(10000L, 8L, k, 3, "pearson"),
     measure_elementwise(5000L, d, k, 3)
   )
 } else {
-  times <- rbind(
+  rbind(
     measure_graph(5000L, d, k, 11, 15, TRUE),
-    measure_graph(10000L, d, k, 9, 15, FALSE),
-    measure_graph(24158L, d, k, 5, 15, FALSE),
-    measure_graph(100000L, d, k, 3, 30, FALSE),
+    measure_graph(10000L, d, k, 9, 15),
+    measure_graph(24158L, d, k, 5, 15),
+    measure_graph(100000L, d, k, 3, 30),
     measure_all_low_d(10000L, 8L, k, 7, c("pearson", "euclidean")),
     measure_elementwise(10000L, d, k, 7),
     measure_variants(10000L, d, 5)
@@ -689,24 +507,7 @@ if (quick) {
 }
 memory <- measure_memory(24158L, d, k)
 
-# --- Print and store --------------------------------------------------------------
-
-show_times <- function(rows) {
-  number <- function(x, digits) {
-    ifelse(is.na(x), "-", formatC(x, digits = digits, format = "f"))
-  }
-  print(
-    data.frame(
-      n = rows$n, k = rows$k, metric = rows$metric, threads = rows$threads,
-      who = rows$who, runs = rows$runs,
-      median = number(rows$median, 4), lowest = number(rows$lowest, 4),
-      highest = number(rows$highest, 4), ratio = number(rows$ratio, 2),
-      near_ties = ifelse(is.na(rows$near_ties), "", rows$near_ties),
-      note = rows$note
-    ),
-    right = FALSE, row.names = FALSE
-  )
-}
+# --- Print and store ----------------------------------------------------------
 
 titles <- c(
   graph = "Pearson graphs: seconds, and their ratio to the floor",
@@ -717,26 +518,21 @@ titles <- c(
   ),
   variants = "Other metrics and k: seconds, and their ratio to the floor"
 )
+rounded <- c("median", "lowest", "highest", "unit", "ratio")
+times[rounded] <- lapply(times[rounded], signif, digits = 4)
+megabytes <- endsWith(names(memory), "_mb")
+memory[megabytes] <- lapply(memory[megabytes], round, digits = 1)
 options(width = 200)
 for (table in unique(times$table)) {
   cat("\n", titles[[table]], "\n", sep = "")
-  show_times(times[times$table == table, ])
+  columns <- setdiff(names(times), c("table", "unit"))
+  show(times[times$table == table, columns], right = FALSE)
 }
 cat("\nMemory, in MB, above what is resident when the data are in place\n")
-print(memory, digits = 4, row.names = FALSE)
-
-if (!is.null(folder)) {
-  write <- function(what, file) {
-    utils::write.csv(what, file.path(folder, file), row.names = FALSE)
-  }
-  rounded <- c("median", "lowest", "highest", "unit", "ratio")
-  times[rounded] <- lapply(times[rounded], signif, digits = 4)
-  megabytes <- endsWith(names(memory), "_mb")
-  memory[megabytes] <- lapply(memory[megabytes], round, digits = 1)
-  write(times, "cpu.csv")
-  write(machine, "cpu-machine.csv")
-  write(memory, "cpu-memory.csv")
-}
+show(memory)
+store_table(folder, "cpu.csv", times)
+store_table(folder, "cpu-machine.csv", machine)
+store_table(folder, "cpu-memory.csv", memory)
 say(sprintf(
   "done in %.1f minutes", as.double(Sys.time() - started, units = "mins")
 ))

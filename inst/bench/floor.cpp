@@ -1,7 +1,7 @@
-// What cpu.R holds the package's times against, measured in R's own process:
+// What the package's times are compared with, measured in R's own process:
 // OpenBLAS's single-precision product, and the rate of the fewest vector
-// instructions that an elementwise distance needs. Compiled by cpu.R with
-// R CMD SHLIB; no part of the package.
+// instructions that an elementwise distance needs. Compiled by harness.R
+// with R CMD SHLIB; no part of the package.
 
 #include <dlfcn.h>
 #include <immintrin.h>
@@ -44,8 +44,6 @@ Floor floor_data;
 }  // namespace
 
 extern "C" {
-
-SEXP bench_clock() { return Rf_ScalarReal(seconds_now()); }
 
 // c(core, configuration), or NULL where R's BLAS is not OpenBLAS.
 SEXP bench_openblas() {

@@ -8,10 +8,12 @@
 # where the folder is on the file system to measure, and is a temporary one by
 # default. Prints the table of vignette("cluster").
 
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 options(fsknn.num_threads = 1)
 inside <- asNamespace("fsknn")
-where <- c(commandArgs(TRUE), tempdir())[[1]]
+where <- word(1, tempdir())
 
 # A folder of so many tasks, none of them done.
 make_folder <- function(num_tasks) {
@@ -103,9 +105,7 @@ for (column in c("look", "claims", "status")) {
   table[[column]] <- sprintf("%.4f", table[[column]])
 }
 print(table, row.names = FALSE)
-processor <- grep("^model name", readLines("/proc/cpuinfo"), value = TRUE)
 cat(
-  "\n", length(processor), " cores (", sub(".*: *", "", processor[[1]]), "), ",
-  format(Sys.Date()), ", fsknn ", format(packageVersion("fsknn")), "\n",
-  sep = ""
+  "\n", parallel::detectCores(), " cores (", cpu_name(), "), ",
+  format(Sys.Date()), ", fsknn ", version_of("fsknn"), "\n", sep = ""
 )

@@ -13,104 +13,47 @@
 #            environment variable FSKNN_BENCH_RDS names the file
 #   devices  1, 2, 4, ... GPUs
 #   large    n = 10,000,000 on two GPUs, once; some 60 GB of memory
-#   stream   a quarter, a twentieth and a fortieth of the memory, beside all of it
+#   stream   a quarter, a twentieth and a fortieth of the memory, and all of it
 #   first    the first call of a fresh session, and the third
-# All of them where none is named, large only where it is. --quick leaves out the
-# largest sizes, --short runs each case fewer times and checks fewer rows,
-# --seconds=N begins nothing after N seconds, --bits filters products by numbers of
-# so many bits wherever it can be, whether or not it pays. With --folder tables are
-# kept in DIR/gpu.csv and DIR/gpu-machine.csv, a row as soon as it is there; a
-# section's rows, and their machine, take the place of those of an earlier run,
-# fsknn's and the peer's each for themselves. README.md beside this file says what
-# is measured and how.
+# All of them where none is named, large only where it is. --quick leaves out
+# the largest sizes, --short runs each case fewer times and checks fewer rows,
+# --seconds=N begins nothing after N seconds, --bits filters products by numbers
+# of so many bits wherever it can be, whether or not it pays. With --folder
+# tables are kept in DIR/gpu.csv and DIR/gpu-machine.csv, a row as soon as it is
+# there; a section's rows, and their machine, take the place of those of an
+# earlier run, fsknn's and the peer's each for themselves. README.md beside this
+# file says what is measured and how.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-bench_file <- function(name) file.path(dirname(normalizePath(script)), name)
-rscript <- file.path(R.home("bin"), "Rscript")
-
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-arguments <- commandArgs(TRUE)
-options_given <- grep("^--", arguments, value = TRUE)
-quick <- "--quick" %in% options_given
-short <- "--short" %in% options_given
-with_peer <- !"--no-peer" %in% options_given
-option_value <- function(name) {
-  pattern <- paste0("^--", name, "=")
-  sub(pattern, "", grep(pattern, options_given, value = TRUE))
-}
-folder <- option_value("folder")
-bits <- option_value("bits")
-options(fsknn.instruction_set = paste(c("auto", bits), collapse = "/"))
-most_seconds <- as.numeric(c(option_value("seconds"), Inf)[[1]])
-sections <- setdiff(arguments, options_given)
+quick <- flag("quick")
+short <- flag("short")
+folder <- check_folder(option("folder"))
+options(
+  fsknn.instruction_set = paste(c("auto", option("bits")), collapse = "/"),
+  width = 160
+)
+most_seconds <- option("seconds", Inf)
 all_sections <- c(
   "first", "main", "points", "bits", "real", "dashti", "stream", "devices"
 )
-stopifnot(
-  "No such section." = sections %in% c(all_sections, "large"),
-  "The folder must be there already." = length(folder) == 0 || dir.exists(folder)
-)
-if (length(sections) == 0) {
-  sections <- all_sections
-}
-if (!knn_backends()$usable[[2]]) {
-  stop(knn_backends()$detail[[2]])
-}
+sections <- if (length(words) == 0) all_sections else words
+stopifnot("No such section." = sections %in% c(all_sections, "large"))
+need_gpu()
 gpus <- cuda_devices()
-print(gpus)
 threads <- parallel::detectCores()
 
-# --- Compiled parts -----------------------------------------------------------
-
-build <- tempfile("bench")
-dir.create(build)
-invisible(file.copy(bench_file("gpu_tools.cpp"), build))
-writeLines(
-  c(
-    "PKG_CXXFLAGS = $(SHLIB_OPENMP_CXXFLAGS) -O3",
-    "PKG_LIBS = $(SHLIB_OPENMP_CXXFLAGS)"
-  ),
-  file.path(build, "Makevars")
-)
-old <- setwd(build)
-log <- suppressWarnings(system2(
-  file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "gpu_tools.cpp"),
-  stdout = TRUE, stderr = TRUE
-))
-if (!file.exists("gpu_tools.so")) {
-  stop("gpu_tools.cpp can't be compiled:\n", paste(log, collapse = "\n"))
-}
-dyn.load("gpu_tools.so")
-setwd(old)
-
-simulated <- function(n, d, seed = 1) {
-  .Call(
-    "bench_simulate", as.integer(n), as.integer(d), 64L, as.integer(seed),
-    threads, PACKAGE = "gpu_tools"
-  )
-}
-
-# --- One measurement ------------------------------------------------------------
-
-started <- Sys.time()
-say <- function(...) message(format(Sys.time(), "%H:%M:%S "), ...)
-show <- function(...) {
-  print(..., row.names = FALSE)
-  flush(stdout())
-}
-time_left <- function() {
-  most_seconds - as.double(Sys.time() - started, units = "secs")
-}
+# --- One measurement ----------------------------------------------------------
 
 # Sampled rows against other code in double, and some of them against backend
 # "cpu", bit for bit.
 check_rows <- function(x, found, rows, metric, cpu_rows) {
   k <- ncol(found$index)
-  outcome <- .Call(
+  outcome <- call_tools(
     "bench_check", x, rows, found$index[rows, , drop = FALSE],
-    found$distance[rows, , drop = FALSE], metric, 1e-9, threads,
-    PACKAGE = "gpu_tools"
+    found$distance[rows, , drop = FALSE], metric, 1e-9
   )
   cpu_rows <- rows[seq_len(min(cpu_rows, length(rows)))]
   same <- NA
@@ -119,11 +62,7 @@ check_rows <- function(x, found, rows, metric, cpu_rows) {
       x, x[cpu_rows, , drop = FALSE], k + 1, metric, backend = "cpu",
       constant = "isolate"
     )
-    same <- all(vapply(seq_along(cpu_rows), function(at) {
-      others <- which(cpu$index[at, ] != cpu_rows[[at]])[seq_len(k)]
-      identical(cpu$index[at, others], found$index[cpu_rows[[at]], ]) &&
-        identical(cpu$distance[at, others], found$distance[cpu_rows[[at]], ])
-    }, NA))
+    same <- same_rows(cpu, found, cpu_rows, k)
   }
   list(
     recall = 1 - outcome[[1]] / (length(rows) * k), error = outcome[[2]],
@@ -131,8 +70,8 @@ check_rows <- function(x, found, rows, metric, cpu_rows) {
   )
 }
 
-# Rows to check: spread ones, and those with the nearest neighbours, which are the
-# ones whose candidates overflow.
+# Rows to check: spread ones, and those with the nearest neighbours, whose lists
+# of candidates overflow first.
 rows_to_check <- function(found, count) {
   k <- ncol(found$index)
   there <- which(!is.na(found$distance[, k]))
@@ -148,7 +87,7 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L,
     section, ": n = ", nrow(x), ", d = ", ncol(x), ", k = ", k, ", ", metric,
     ", ", length(devices), " GPU(s)"
   )
-  if (time_left() < 0) {
+  if (time_left(most_seconds) < 0) {
     say(label, ": left out, no time left")
     return()
   }
@@ -172,15 +111,16 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L,
   found <- call(knn_search)
   one <- function(i) {
     gc(FALSE)
-    seconds <- system.time(answer <- call(knn_graph), gcFirst = FALSE)[["elapsed"]]
+    times <- system.time(answer <- call(knn_graph), gcFirst = FALSE)
     rm(answer)
-    c(seconds, knn_stats()$seconds[["device"]])
+    c(times[["elapsed"]], knn_stats()$seconds[["device"]])
   }
   runs <- vapply(seq_len(times), one, numeric(2))
   stats <- knn_stats()
   outcome <- list(recall = NA, error = NA, rows = 0, identical = NA)
   if (checked > 0) {
-    outcome <- check_rows(x, found, rows_to_check(found, checked), metric, cpu_rows)
+    rows <- rows_to_check(found, checked)
+    outcome <- check_rows(x, found, rows, metric, cpu_rows)
   }
   row <- data.frame(
     section = section, who = "fsknn", data = data, n = nrow(x), d = ncol(x),
@@ -205,40 +145,25 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L,
   }
 }
 
-# Rows of a section, fsknn's or its peer's, with the machine: those of an earlier
-# run go as the first new one comes.
-renewed <- character()
+# Rows of a section, fsknn's or its peer's, take the place of those of an
+# earlier run, and so does their machine.
+results <- NULL
 keep <- function(row) {
   results <<- rbind(results, row)
-  if (length(folder) == 0) {
-    return()
+  rows <- results
+  measured <- grep("^(device_[mlh]|call_|exact_|largest_)", names(rows))
+  rows[measured] <- lapply(rows[measured], signif, digits = 4)
+  key <- function(rows) paste(rows$section, rows$who == "fsknn")
+  sort <- function(rows) {
+    rows[order(match(rows$section, c(all_sections, "large")), rows$who), ]
   }
-  measured <- grep("^(device_[mlh]|call_|exact_|largest_)", names(row))
-  row[measured] <- lapply(row[measured], signif, digits = 4)
-  key_of <- function(rows) paste(rows$section, rows$who == "fsknn")
-  is_new <- !key_of(row) %in% renewed
-  renewed <<- union(renewed, key_of(row))
-  store <- function(name, row, classes = NA) {
-    file <- file.path(folder, name)
-    if (file.exists(file)) {
-      stored <- utils::read.csv(
-        file, stringsAsFactors = FALSE, check.names = FALSE,
-        colClasses = classes
-      )
-      row <- rbind(stored[!is_new | key_of(stored) != key_of(row), ], row)
-    }
-    row <- row[order(match(row$section, c(all_sections, "large")), row$who), ]
-    utils::write.csv(row, file, row.names = FALSE)
-  }
-  store("gpu.csv", row)
-  if (is_new) {
-    store(
-      "gpu-machine.csv", cbind(row[c("section", "who")], describe_machine()),
-      classes = "character"
-    )
-  }
+  store_rows(folder, "gpu.csv", rows, key, sort)
+  machines <- rows[!duplicated(key(rows)), c("section", "who")]
+  store_rows(
+    folder, "gpu-machine.csv", cbind(machines, describe_machine()), key, sort,
+    "character"
+  )
 }
-results <- NULL
 
 peer_row <- function(section, fields) {
   value <- function(at) as.numeric(fields[[at]])
@@ -257,7 +182,7 @@ peer_row <- function(section, fields) {
 }
 
 python <- Sys.which("python3")
-has_torch <- with_peer && nzchar(python) && identical(
+has_torch <- !flag("no-peer") && nzchar(python) && identical(
   suppressWarnings(system2(
     python, c("-c", shQuote("import torch; torch.zeros(1).cuda()")),
     stdout = FALSE, stderr = FALSE
@@ -270,7 +195,7 @@ if (!has_torch) {
 
 # cases: a matrix of n, d, k.
 measure_torch <- function(section, cases) {
-  if (!has_torch || time_left() < 0) {
+  if (!has_torch || time_left(most_seconds) < 0) {
     return()
   }
   say(section, ": PyTorch")
@@ -289,11 +214,7 @@ measure_torch <- function(section, cases) {
   }
 }
 
-# --- Sections -------------------------------------------------------------------
-
-metafeatures_of <- function(base, operations) {
-  .Call("bench_expand", base, operations, threads, PACKAGE = "gpu_tools")
-}
+# --- Sections -----------------------------------------------------------------
 
 run_section <- list(
   first = function() {
@@ -370,12 +291,14 @@ run_section <- list(
     read <- readRDS(file)
     base <- unname(read$expr / read$scale)
     for (operations in c("-", if (!quick) "-+*/")) {
-      x <- metafeatures_of(base, operations)
+      x <- unname(as.matrix(metafeatures(base, strsplit(operations, "")[[1]])))
+      x <- x[is.finite(rowSums(x)), ]
       measure(
         "real", x, 20, checked = 512, cpu_rows = 8,
         data = paste("real, expanded by", operations)
       )
-      measure("real", simulated(nrow(x), ncol(x)), 20, checked = 64, cpu_rows = 4)
+      y <- simulated(nrow(x), ncol(x))
+      measure("real", y, 20, checked = 64, cpu_rows = 4)
     }
   },
   dashti = function() {
@@ -384,7 +307,8 @@ run_section <- list(
       measure("dashti", x, k, checked = 64, cpu_rows = 8)
     }
     if (!quick) {
-      measure("dashti", simulated(16384, 16384), 512, checked = 32, cpu_rows = 4)
+      x <- simulated(16384, 16384)
+      measure("dashti", x, 512, checked = 32, cpu_rows = 4)
     }
     cases <- rbind(
       cbind(16384, 4096, c(128, 512, 1024)), c(16384, 16384, 512)
@@ -397,57 +321,53 @@ run_section <- list(
     measure("stream", x, 20, checked = 64, cpu_rows = 4)
     for (part in c(4, 20, 40)) {
       measure(
-        "stream", x, 20, max_device_memory = plan$bytes_peak / part, checked = 64,
-        cpu_rows = 4
+        "stream", x, 20, max_device_memory = plan$bytes_peak / part,
+        checked = 64, cpu_rows = 4
       )
     }
   },
   devices = function() {
     x <- simulated(if (quick) 384126 else 1533876, 295)
     for (count in intersect(c(1, 2, 4, 8), seq_len(nrow(gpus)))) {
-      measure("devices", x, 20, devices = seq_len(count), checked = 64, cpu_rows = 4)
+      measure(
+        "devices", x, 20, devices = seq_len(count), checked = 64, cpu_rows = 4
+      )
     }
   },
   large = function() {
     x <- simulated(if (quick) 100000 else 1e7, 295)
     measure(
-      "large", x, 20, devices = 1:2, checked = if (quick) 64 else 16, cpu_rows = 2
+      "large", x, 20, devices = 1:2, checked = if (quick) 64 else 16,
+      cpu_rows = 2
     )
   }
 )
 
-# --- The machine, without its name ------------------------------------------------
+# --- The machine --------------------------------------------------------------
 
-driver <- function() {
-  said <- tryCatch(
+describe_machine <- function() {
+  driver <- tryCatch(
     suppressWarnings(system2(
       "nvidia-smi", c("--query-gpu=driver_version", "--format=csv,noheader"),
       stdout = TRUE, stderr = FALSE
     )),
     error = function(e) "-"
   )
-  if (length(said) == 0) "-" else said[[1]]
-}
-
-describe_machine <- function() {
-  cpu <- grep("^model name", readLines("/proc/cpuinfo"), value = TRUE)
   data.frame(
     date = format(Sys.time(), "%Y-%m-%d"),
     GPUs = paste(nrow(gpus), "x", gpus$name[[1]]),
-    driver = driver(),
+    driver = c(driver, "-")[[1]],
     toolkit = sub(
       ".*CUDA ([0-9.]+).*", "\\1", paste(knn_backends()$detail[[2]], "")
     ),
-    "host CPU" = paste(threads, "x", sub(".*: ", "", cpu[1])),
-    R = as.character(getRversion()),
-    fsknn = as.character(utils::packageVersion("fsknn")),
+    "host CPU" = paste(threads, "x", cpu_name()),
+    R = as.character(getRversion()), fsknn = version_of("fsknn"),
     check.names = FALSE
   )
 }
 
-# --- Run ------------------------------------------------------------------------
+# --- Run ----------------------------------------------------------------------
 
-options(width = 160)
 show(describe_machine())
 failures <- character()
 for (section in sections) {
@@ -467,8 +387,6 @@ if (!is.null(results)) {
     digits = 4
   )
 }
-say(sprintf(
-  "done in %.1f minutes", as.double(Sys.time() - started, units = "mins")
-))
+say(sprintf("done in %.1f minutes", (clock() - began) / 60))
 writeLines(failures)
 quit(status = length(failures) > 0)

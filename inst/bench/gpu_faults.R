@@ -1,6 +1,5 @@
 # Faults of a real GPU, not made up as in the package's tests: another process
 # that holds most of the memory, and an error that CUDA does not recover from.
-# Prints how long the first call of a session takes, too.
 #
 #   sh inst/bench/gpu_faults.sh
 #
@@ -13,26 +12,8 @@ rscript <- file.path(R.home("bin"), "Rscript")
 
 say <- function(...) writeLines(sprintf(...))
 
-run_in_child <- function(code, ...) {
-  system2(rscript, c("-e", shQuote(code)), stdout = TRUE, stderr = TRUE, ...)
-}
-
 x <- matrix(sin(seq_len(30000 * 12)), 30000)
 expected <- knn_search(x[1:2000, ], 5, backend = "cpu")
-
-# --- The first call of a session ---------------------------------------------
-
-first_call <- "
-  library(fsknn)
-  x <- matrix(rnorm(24158 * 295), 24158)
-  seconds <- function(expr) system.time(expr)[['elapsed']]
-  first <- seconds(knn_search(x, 20, backend = 'cuda', num_threads = 8))
-  second <- seconds(knn_search(x, 20, backend = 'cuda', num_threads = 8))
-  cat(sprintf('first call %.3f s, second %.3f s', first, second))
-"
-for (i in 1:3) {
-  say("fresh session: %s", utils::tail(run_in_child(first_call), 1))
-}
 
 # --- Another process holds most of the memory ---------------------------------
 

@@ -11,6 +11,8 @@
 # root mean square error of 20,000 entries that were hidden, of the same seed
 # for all.
 
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
 read_study <- function(file) {
@@ -28,31 +30,12 @@ make_study <- function(n = 24188, d = 78) {
   x
 }
 
-# Of each thread of this process; none where there is no Linux.
-thread_seconds <- function() {
-  tasks <- list.files("/proc/self/task")
-  files <- file.path("/proc/self/task", tasks, "schedstat")
-  of_one <- function(file) scan(file, n = 1, quiet = TRUE)
-  stats::setNames(vapply(files, of_one, 0) / 1e9, tasks)
-}
-
-# Elapsed, of all cores together, and of the thread that worked longest: what is
-# elapsed where each has a core of its own.
-seconds <- function(code, times = 3) {
-  call <- substitute(code)
-  frame <- parent.frame()
-  all <- replicate(times, {
-    before <- thread_seconds()
-    time <- system.time(eval(call, frame))
-    after <- thread_seconds()
-    known <- intersect(names(after), names(before))
-    after[known] <- after[known] - before[known]
-    c(
-      elapsed = time[["elapsed"]],
-      cpu = sum(time[c("user.self", "sys.self")]),
-      thread = if (length(after) > 0) max(after) else NA
-    )
-  })
+# Medians, elapsed and of all cores together.
+seconds <- function(call, times = 3) {
+  all <- vapply(seq_len(times), function(i) {
+    time <- system.time(call())
+    c(elapsed = time[["elapsed"]], cpu = processor_seconds(time))
+  }, c(0, 0))
   apply(all, 1, stats::median)
 }
 
@@ -72,9 +55,8 @@ by_rows <- function(x) {
   x
 }
 
-given <- commandArgs(TRUE)
 set.seed(1)
-x <- if (length(given) > 0) read_study(given[[1]]) else make_study()
+x <- if (length(words) > 0) read_study(word(1)) else make_study()
 gaps <- is.na(x)
 cat(sprintf(
   "%d x %d, %d entries missing in %d rows; standard deviation %.3f\n",
@@ -86,10 +68,12 @@ cat(sprintf(
 ))
 
 ours <- quiet(knn_impute(x, 10))
+whole <- NULL
 times <- rbind(
-  "knn_impute()" = seconds(quiet(knn_impute(x, 10)), 7),
-  "impute.knn(), blocks" = seconds(by_impute(x, TRUE)),
-  "impute.knn(), no blocks" = seconds(whole <- by_impute(x, FALSE), 1)
+  "knn_impute()" = seconds(function() quiet(knn_impute(x, 10)), 7),
+  "impute.knn(), blocks" = seconds(function() by_impute(x, TRUE)),
+  "impute.knn(), no blocks" =
+    seconds(function() whole <<- by_impute(x, FALSE), 1)
 )
 print(round(times, 2))
 blocks <- by_impute(x, TRUE)

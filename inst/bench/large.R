@@ -8,11 +8,13 @@
 #   Rscript large.R check            both cases in seconds, on what there is
 #
 # Prints seconds by part, pairs and the machine, each line when it is known.
-# Sampled rows are checked by all pairs in doubles, and some of them once more in
-# R, from rows made again. Every search, also that of sampled rows, begins with
-# one pass of the host over all values, which makes them: some 12 ns of one core
-# each, of `long` 400 CPU seconds.
+# Sampled rows are checked by all pairs in doubles, and some of them once more
+# in R, from rows made again. Every search, also that of sampled rows, begins
+# with one pass of the host over all values, which makes them: some 12 ns of one
+# core each, of `long` 400 CPU seconds.
 
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
 cases <- list(
@@ -21,27 +23,10 @@ cases <- list(
 )
 num_checked <- 50
 
-clock <- function() {
-  proc.time()[["elapsed"]]
-}
-began <- clock()
-
-# With the seconds since the script began; at once, in a file too.
-tell <- function(...) {
-  writeLines(paste0("[", format(round(clock() - began), width = 4), "] ", ...))
-  flush(stdout())
-}
-
 seconds_of <- function(expr) {
   started <- clock()
   force(expr)
   clock() - started
-}
-
-# Rows as correlations are made of them: centred, of length 1.
-unit_rows <- function(x) {
-  x <- x - rowMeans(x)
-  x / sqrt(rowSums(x^2))
 }
 
 # By a definition that shares no code with the package but for the rows, 1 -
@@ -74,41 +59,32 @@ check_by_products <- function(x, found, rows, others) {
 # pairs in doubles. The same bits.
 check_by_queries <- function(x, found, rows, k) {
   at_once <- if (on_gpu) 64 else 16
-  for (few in split(rows, ceiling(seq_along(rows) / at_once))) {
-    again <- knn_query(x, x[few, ], k + 1)
-    stopifnot(knn_stats()$pairs_filtered == 0)
-    for (r in seq_along(few)) {
-      others <- which(again$index[r, ] != few[[r]])[seq_len(k)]
-      stopifnot(
-        identical(again$index[r, others], as.vector(found$index[few[[r]], ])),
-        identical(
-          again$distance[r, others], as.vector(found$distance[few[[r]], ])
-        )
-      )
-    }
+  whole <- list(index = as.matrix(found$index[rows, ]),
+                distance = as.matrix(found$distance[rows, ]))
+  for (few in split(seq_along(rows), ceiling(seq_along(rows) / at_once))) {
+    again <- knn_query(x, x[rows[few], ], k + 1)
+    stopifnot(
+      knn_stats()$pairs_filtered == 0,
+      same_rows(again, whole, rows[few], k, few)
+    )
   }
-}
-
-# Does knn_search() write shards?
-writes_shards <- function() {
-  "output" %in% names(formals(knn_search)) &&
-    requireNamespace("DelayedArray", quietly = TRUE)
 }
 
 run_case <- function(name, n, d, k, folder = tempfile("shards-")) {
   x <- fsknn:::latent_rows(n, d, factors = 10, noise = 1)
-  tell(
+  say(
     "== ", name, ": ", format(n, big.mark = ","), " x ",
     format(d, big.mark = ","), ", k = ", k, ", made of ",
     format(fsknn:::bytes_made_from(x) / 2^20, digits = 3), " MB"
   )
-  shards <- cases[[name]]$shards && writes_shards()
+  shards <- cases[[name]]$shards &&
+    requireNamespace("DelayedArray", quietly = TRUE)
   if (cases[[name]]$shards && !shards) {
-    tell("no package DelayedArray: the answer stays in memory, no shards")
+    say("no package DelayedArray: the answer stays in memory, no shards")
   }
   # What a first call takes.
   invisible(knn_search(fsknn:::latent_rows(5000, d), 3))
-  tell("searching")
+  say("searching")
   if (shards) {
     output <- knn_output(folder, "bin", precision = "double")
     seconds <- seconds_of(found <- knn_search(x, k, output = output))
@@ -116,14 +92,14 @@ run_case <- function(name, n, d, k, folder = tempfile("shards-")) {
     seconds <- seconds_of(found <- knn_search(x, k))
   }
   stats <- knn_stats()
-  tell("seconds, whole call: ", format(seconds, digits = 4))
+  say("seconds, whole call: ", format(seconds, digits = 4))
   print(stats)
   if (shards) {
     bytes <- sum(file.size(list.files(folder, full.names = TRUE)))
-    tell("shards: ", format(bytes / 2^20, digits = 4), " MB")
+    say("shards: ", format(bytes / 2^20, digits = 4), " MB")
   }
   pairs <- n * (n - 1) / 2
-  tell(
+  say(
     "pairs: ", format(pairs, digits = 6), "; filtered, of those: ",
     format(stats$pairs_filtered / pairs, digits = 6), "; exact, of a row: ",
     format(stats$pairs_exact / n, digits = 5)
@@ -135,14 +111,14 @@ run_case <- function(name, n, d, k, folder = tempfile("shards-")) {
   } else {
     unique(round(seq(1, n, length.out = 20000)))
   }
-  tell("checking")
+  say("checking")
   seconds <- seconds_of(check_by_queries(x, found, sampled, k))
-  tell(
+  say(
     "checked: ", length(sampled), " rows by all pairs in doubles; all the same",
     " (", format(seconds, digits = 3), " s)"
   )
   seconds <- seconds_of(check_by_products(x, found, few, others))
-  tell(
+  say(
     "checked: ", length(few), " rows in R against ",
     format(length(others), big.mark = ","), " points; all the same (",
     format(seconds, digits = 3), " s)"
@@ -150,30 +126,20 @@ run_case <- function(name, n, d, k, folder = tempfile("shards-")) {
   if (shards) unlink(folder, recursive = TRUE)
 }
 
-tell_machine <- function() {
-  backends <- knn_backends()
-  print(backends)
-  tell(
-    R.version.string, ", fsknn ", as.character(utils::packageVersion("fsknn")),
-    ", ", format(Sys.time(), "%Y-%m-%d %H:%M", tz = "UTC"), " UTC"
-  )
-}
-
-arguments <- commandArgs(TRUE)
-case <- if (length(arguments) > 0) arguments[[1]] else ""
+case <- word(1, "")
 if (!case %in% c(names(cases), "check")) {
   stop("Rscript large.R long | wide | check [N D K [FOLDER]]", call. = FALSE)
 }
 on_gpu <- fsknn:::backend_facts()$cuda$usable
-tell_machine()
+print(knn_backends())
+say(R.version.string, ", fsknn ", version_of("fsknn"), ", ", format(Sys.Date()))
 if (case == "check") {
   # Enough points for a filter on GPUs.
   run_case("long", 5000, 700, 20)
   run_case("wide", 6000, 60, 10)
 } else {
-  sizes <- as.list(as.numeric(utils::head(arguments[-1], 3)))
-  names(sizes) <- c("n", "d", "k")[seq_along(sizes)]
-  sizes <- utils::modifyList(cases[[case]][c("n", "d", "k")], sizes)
-  folder <- if (length(arguments) > 4) arguments[[5]] else tempfile("shards-")
-  run_case(case, sizes$n, sizes$d, sizes$k, folder)
+  run_case(
+    case, word(2, cases[[case]]$n), word(3, cases[[case]]$d),
+    word(4, cases[[case]]$k), word(5, tempfile("shards-"))
+  )
 }

@@ -13,16 +13,13 @@
 # and how much of its six true coordinates, the cosine and sine of each angle, a
 # linear model of the map's first six explains. Seeds are fixed.
 
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-argument <- function(at, default) {
-  given <- commandArgs(trailingOnly = TRUE)
-  if (length(given) >= at) given[[at]] else default
-}
-
-num_points <- as.numeric(argument(1, "1533876"))
-backend <- argument(2, "auto")
-num_threads <- as.numeric(argument(3, "2"))
+num_points <- word(1, 1533876)
+backend <- word(2, "auto")
+num_threads <- word(3, 2)
 
 radii <- c(1, 0.8, 0.65)
 noise <- 0.005
@@ -49,18 +46,11 @@ true_ratios <- function(count) {
 
 timed <- function(step, code) {
   time <- system.time(value <- code)
-  cpu <- sum(time[c("user.self", "sys.self")])
   cat(sprintf(
-    "%-16s %9.1f s elapsed, %9.1f s of CPU\n", step, time[["elapsed"]], cpu
+    "%-16s %9.1f s elapsed, %9.1f s of CPU\n", step, time[["elapsed"]],
+    processor_seconds(time)
   ))
   value
-}
-
-# Highest so far, where Linux says so.
-peak_memory <- function() {
-  lines <- tryCatch(readLines("/proc/self/status"), error = function(e) "")
-  peak <- grep("^VmHWM", lines, value = TRUE)
-  if (length(peak) == 1) as.numeric(gsub("[^0-9]", "", peak)) / 2^20 else NA
 }
 
 cat(sprintf(
@@ -91,5 +81,6 @@ cat("Correlation with what the six say, the least: ",
     round(sqrt(min(explained)), 5), "\n", sep = "")
 cat("Largest residual: ", format(max(map$residuals), digits = 2), "\n",
     sep = "")
-cat("Peak memory of R, search included: ", round(peak_memory(), 2), " GiB\n",
-    sep = "")
+peak <- gsub("[^0-9]", "", first_match("/proc/self/status", "^VmHWM"))
+cat("Peak memory of R, search included: ", round(as.numeric(peak) / 2^20, 2),
+    " GiB\n", sep = "")

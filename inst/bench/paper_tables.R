@@ -1,100 +1,48 @@
-# Tables 2 and 3 and Figure 4 of Arefin et al. (2012), done again.
+# How long do Tables 2 and 3 and Figure 4 of Arefin et al. (2012) take today?
 #
 #   Rscript inst/bench/paper_tables.R [SECTION ...] [--folder=DIR]
 #     [--where=gpu,gpus,cpu] [--cpu-limit=SECONDS] [--quick]
 #
 # with the package installed (R_LIBS says where). Sections: table2, table3,
 # figure4; all where none is named. --where says what to time: one GPU, four
-# GPUs (all, where there are fewer), the CPU; what is not there is left out.
-# What would take the CPU longer than --cpu-limit (600 seconds) is timed for
-# fewer points, multiplied by the ratio of the numbers of pairs, and marked.
+# GPUs (all, where there are fewer), the CPU; what the machine lacks is left
+# out. What would take the CPU longer than --cpu-limit (600 seconds) is timed
+# for fewer points, multiplied by the ratio of the numbers of pairs, and marked.
 # --quick takes a tenth of the points and times once, to see whether all runs.
-# With --folder the rows are kept in DIR/paper.csv, in the place of earlier rows
-# for the same question. README.md beside this file says what is measured.
+# With --folder the rows are kept in DIR/paper.csv, in place of earlier rows for
+# the same question. README.md in this folder says what is measured.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-here <- dirname(normalizePath(script))
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-# --- What is asked ------------------------------------------------------------
-
-arguments <- commandArgs(TRUE)
-given <- grep("^--", arguments, value = TRUE)
-value_of <- function(option, otherwise) {
-  at <- grep(paste0("^--", option, "="), given, value = TRUE)
-  if (length(at) == 0) otherwise else sub("^[^=]*=", "", at[[length(at)]])
-}
-quick <- "--quick" %in% given
-folder <- value_of("folder", NULL)
-cpu_limit <- as.numeric(value_of("cpu-limit", "600"))
-wanted <- strsplit(value_of("where", "gpu,gpus,cpu"), ",")[[1]]
-sections <- setdiff(arguments, given)
-if (length(sections) == 0) {
-  sections <- c("table2", "table3", "figure4")
-}
+quick <- flag("quick")
+folder <- check_folder(option("folder"))
+cpu_limit <- option("cpu-limit", 600)
+wanted <- strsplit(option("where", "gpu,gpus,cpu"), ",")[[1]]
+all_sections <- c("table2", "table3", "figure4")
+sections <- if (length(words) == 0) all_sections else words
 stopifnot(
-  "Sections are table2, table3, figure4." =
-    sections %in% c("table2", "table3", "figure4"),
-  "--where takes gpu, gpus, cpu." = wanted %in% c("gpu", "gpus", "cpu"),
-  "DIR must be there already." = is.null(folder) || dir.exists(folder)
+  "Sections are table2, table3, figure4." = sections %in% all_sections,
+  "--where takes gpu, gpus, cpu." = wanted %in% c("gpu", "gpus", "cpu")
 )
-
 gpus <- if (knn_backends()$usable[[2]]) nrow(cuda_devices()) else 0
-wanted <- setdiff(
-  wanted, c(if (gpus < 1) "gpu", if (gpus < 2) "gpus")
-)
+wanted <- setdiff(wanted, c(if (gpus < 1) "gpu", if (gpus < 2) "gpus"))
+if (length(wanted) == 0) {
+  stop("Nothing to time here: no GPU, and --where without \"cpu\".")
+}
 many <- min(gpus, 4)
 threads <- knn_plan(c(10, 3), k = 1, backend = "cpu")$num_threads
-
-say <- function(...) message(format(Sys.time(), "%H:%M:%S "), ...)
-
-machine <- function() {
-  model <- grep("^model name", readLines("/proc/cpuinfo"), value = TRUE)
-  model <- trimws(sub(".*:", "", model[1]))
-  paste0(
-    if (gpus > 0) paste0(gpus, " x ", cuda_devices()$name[[1]], ", "),
-    model, ", ", threads, " threads"
-  )
-}
-this_machine <- machine()
-today <- format(Sys.Date())
-say(this_machine)
-
-# --- Data ---------------------------------------------------------------------
-
-build <- tempfile("bench")
-dir.create(build)
-invisible(file.copy(file.path(here, "paper_data.cpp"), build))
-writeLines(
-  c(
-    "PKG_CXXFLAGS = $(SHLIB_OPENMP_CXXFLAGS) -O3",
-    "PKG_LIBS = $(SHLIB_OPENMP_CXXFLAGS)"
-  ),
-  file.path(build, "Makevars")
+machine <- paste0(
+  if (gpus > 0) paste0(gpus, " x ", cuda_devices()$name[[1]], ", "),
+  cpu_name(), ", ", threads, " threads"
 )
-old <- setwd(build)
-log <- suppressWarnings(system2(
-  file.path(R.home("bin"), "R"), c("CMD", "SHLIB", "paper_data.cpp"),
-  stdout = TRUE, stderr = TRUE
-))
-if (!file.exists("paper_data.so")) {
-  stop("paper_data.cpp can't be compiled:\n", paste(log, collapse = "\n"))
-}
-dyn.load("paper_data.so")
-setwd(old)
-
-simulated <- function(n, d) {
-  say("data: ", n, " x ", d)
-  .Call(
-    "paper_simulate", as.integer(n), as.integer(d), 64L, as.integer(threads),
-    PACKAGE = "paper_data"
-  )
-}
+say(machine)
 
 # --- One measurement ----------------------------------------------------------
 
-# The whole R call, from a double matrix to the edge data frame. Once to warm up
-# where that is short, then three times, or once where it takes long.
+# The whole R call, from a double matrix to the data frame of edges: once to
+# warm up where that is short, then three times, or once where it takes long.
 time_graph <- function(x, k, where, chunk_size = NULL) {
   run <- function() {
     invisible(gc())
@@ -110,9 +58,7 @@ time_graph <- function(x, k, where, chunk_size = NULL) {
   first <- run()
   times <- if (quick || first[[1]] > 60) 0 else if (first[[1]] > 8) 1 else 3
   runs <- list(first)
-  if (times > 0) {
-    runs <- lapply(seq_len(times), function(i) run())
-  }
+  if (times > 0) runs <- lapply(seq_len(times), function(i) run())
   runs <- do.call(rbind, runs)
   # The run with the median time, so that its parts belong together.
   middle <- runs[order(runs[, 1])[(nrow(runs) + 1) %/% 2], ]
@@ -123,8 +69,8 @@ time_graph <- function(x, k, where, chunk_size = NULL) {
   )
 }
 
-# On the CPU, from fewer points where it would take too long. Each size that is
-# timed tells the largest that can be afforded, until that is all or no larger.
+# On the CPU, from fewer points where all would take too long. The time of each
+# size foretells the largest that can be afforded.
 time_cpu <- function(x, k) {
   n <- nrow(x)
   sizes <- c(10000, 25000, 50000, 100000, 200000, 400000)
@@ -135,7 +81,7 @@ time_cpu <- function(x, k) {
       if (at == n) x else x[seq_len(at), , drop = FALSE], k, "cpu"
     )
     expected <- found$seconds * (sizes / at)^2
-    # Half the limit for what is only a step on the way.
+    # Half the limit for a size that is only a step on the way.
     next_at <- max(at, sizes[expected < ifelse(sizes == n, 1, 0.5) * cpu_limit])
     if (next_at == at) break
     at <- next_at
@@ -148,70 +94,34 @@ time_cpu <- function(x, k) {
   found
 }
 
-rows <- list()
-note <- function(table, set, x, k, where, chunk_size = NULL) {
+rows <- NULL
+question <- function(rows) {
+  do.call(paste, rows[c("table", "n", "d", "k", "chunk_size", "where")])
+}
+note <- function(table, set, x, k, where, chunk_size = NA) {
   if (!where %in% wanted) {
     return(invisible())
   }
   found <- if (where == "cpu") {
     time_cpu(x, k)
   } else {
-    time_graph(x, k, where, chunk_size)
+    time_graph(x, k, where, if (!is.na(chunk_size)) chunk_size)
   }
   row <- data.frame(
     table = table, set = set, n = nrow(x), d = ncol(x), k = k,
-    chunk_size = as.integer(if (is.null(chunk_size)) NA else chunk_size),
-    where = where,
+    chunk_size = as.integer(chunk_size), where = where,
     gpus = switch(where, gpu = 1L, gpus = as.integer(many), cpu = 0L),
-    threads = threads, found, machine = this_machine, date = today
+    threads = threads, found, machine = machine, date = format(Sys.Date())
   )
-  say(
-    table, " ", set, " n = ", nrow(x), " d = ", ncol(x), " k = ", k, " ", where,
-    if (!is.null(chunk_size)) paste0(" chunk ", chunk_size), ": ",
-    format(found$seconds, digits = 4), " s",
-    if (!is.na(found$extrapolated_from)) {
-      paste0(" (from n = ", found$extrapolated_from, ")")
-    }
-  )
-  rows[[length(rows) + 1]] <<- row
-  keep()
-}
-
-# After each row: what was measured is not lost where a run is cut short.
-keep <- function() {
-  if (is.null(folder)) {
-    return(invisible())
-  }
-  file <- file.path(folder, "paper.csv")
-  new <- do.call(rbind, rows)
-  question <- function(rows) {
-    do.call(
-      paste, rows[c("table", "n", "d", "k", "chunk_size", "where")]
-    )
-  }
-  if (file.exists(file)) {
-    old <- utils::read.csv(file, stringsAsFactors = FALSE)
-    old <- old[!question(old) %in% question(new), ]
-    new <- rbind(old, new[names(old)])
-  }
-  utils::write.csv(new, file, row.names = FALSE)
-}
-
-size <- function(n) if (quick) n %/% 10 else n
-
-# A context on each GPU, before anything is timed.
-for (where in intersect(wanted, c("gpu", "gpus"))) {
-  invisible(time_graph(matrix(stats::rnorm(5000 * 20), 5000), 5, where))
+  say(question(row), ": ", format(found$seconds, digits = 4), " s")
+  rows <<- rbind(rows, row)
+  store_rows(folder, "paper.csv", rows, question)
 }
 
 # --- Sections -----------------------------------------------------------------
 
-chunk_sizes <- c(4096, 16384, 32768)
+size <- function(n) if (quick) n %/% 10 else n
 sets <- c(original = 24158, expanded_A = 384126, expanded_B = 1533876)
-columns <- c(8, 16, 20, 32, 64, 96, 295)
-table3 <- data.frame(
-  n = c(10000, 25000, 50000, 100000, 1533876), k = c(10, 11, 11, 12, 15)
-)
 
 # One large matrix serves all: its first rows and columns are data of that
 # shape.
@@ -219,6 +129,7 @@ everything <- NULL
 first_of <- function(n, d) {
   if (is.null(everything) || nrow(everything) < n) {
     everything <<- NULL
+    say("data: ", n, " x 295")
     everything <<- simulated(n, 295)
   }
   if (n == nrow(everything) && d == 295) {
@@ -228,32 +139,37 @@ first_of <- function(n, d) {
   }
 }
 
+# A context on each GPU, before anything is timed.
+for (where in intersect(wanted, c("gpu", "gpus"))) {
+  invisible(time_graph(matrix(stats::rnorm(5000 * 20), 5000), 5, where))
+}
+
 # From small to large, so that a run that is cut short has most of it.
-for (section in sections) {
-  say(section)
-  if (section == "table2") {
+run_section <- list(
+  table2 = function() {
     for (set in names(sets)) {
       x <- first_of(size(sets[[set]]), 295)
       for (where in c("gpu", "gpus")) {
-        note("2", set, x, 20, where)
-        for (chunk_size in chunk_sizes) {
+        for (chunk_size in c(NA, 4096, 16384, 32768)) {
           note("2", set, x, 20, where, chunk_size)
         }
       }
       note("2", set, x, 20, "cpu")
     }
-  }
-  if (section == "table3") {
-    for (row in seq_len(nrow(table3))) {
-      for (d in columns) {
-        x <- first_of(size(table3$n[[row]]), d)
+  },
+  table3 = function() {
+    cases <- c(10, 11, 11, 12, 15)
+    names(cases) <- c(10000, 25000, 50000, 100000, 1533876)
+    for (n in names(cases)) {
+      for (d in c(8, 16, 20, 32, 64, 96, 295)) {
+        x <- first_of(size(as.numeric(n)), d)
         for (where in c("gpu", "gpus", "cpu")) {
-          note("3", "", x, table3$k[[row]], where)
+          note("3", "", x, cases[[n]], where)
         }
       }
     }
-  }
-  if (section == "figure4") {
+  },
+  figure4 = function() {
     n <- size(sets[["expanded_A"]])
     for (k in c(1, 5, 10, 20, 30, 40, 50, 75, 100)) {
       x <- first_of(n, 100)
@@ -264,16 +180,14 @@ for (section in sections) {
       for (where in c("gpu", "gpus")) note("4d", "expanded_A", x, 20, where)
     }
   }
-}
-
-all_rows <- do.call(rbind, rows)
-if (is.null(all_rows)) {
-  stop("Nothing to time here: no GPU, and --where without \"cpu\".")
-}
-print(
-  all_rows[c(
-    "table", "set", "n", "d", "k", "chunk_size", "where", "seconds", "least",
-    "most", "prepare", "search", "emit", "device", "extrapolated_from"
-  )],
-  digits = 4, row.names = FALSE
 )
+for (section in sections) {
+  say(section)
+  run_section[[section]]()
+}
+if (!is.null(rows)) {
+  show(
+    rows[setdiff(names(rows), c("gpus", "threads", "runs", "machine", "date"))],
+    digits = 4
+  )
+}

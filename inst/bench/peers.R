@@ -34,11 +34,6 @@ drop_self <- function(found) {
 
 # --- Written in R -------------------------------------------------------------
 
-unit_rows <- function(x) {
-  x <- x - rowMeans(x)
-  x / sqrt(rowSums(x * x))
-}
-
 # The largest k of v, in order, the first of equals first. `low` is at most the
 # k-th largest: only what reaches it is sorted.
 top_k <- function(v, k, low) {

@@ -1,75 +1,52 @@
-# Triples of Proportional Similarity, and pairs at the size of CoMet's own data:
-# all of them looked at, and above a threshold by what pairs say. The data are
-# lognormal rows of 64 latent factors, each with most of one of them, from a
-# fixed seed; in "cpu" the study's 500 probes, too, where that folder is there
-# (FSKNN_SHARED).
-#   Rscript triples.R cpu [N ...]          one thread; CPU seconds
-#   Rscript triples.R gpu SECTION
+# How long do all triples of Proportional Similarity take, and pairs at the size
+# of CoMet's own data: all of them computed, and above a threshold pruned by
+# pairs?
+#   Rscript inst/bench/triples.R cpu [N ...]          one thread; CPU seconds
+#   Rscript inst/bench/triples.R gpu SECTION
 # SECTION is one of
-#   node     2,880 x 20,000, CoMet's node: unpruned, and pruned
-#   genotypes  the same size of 0, 1 and 2, unpruned, which go by bits; and a
-#            hundred times them, which do not
+#   node     2,880 x 20,000, CoMet's node: all triples, and pruned
+#   genotypes  the same size of 0, 1 and 2, all triples, by bits; and a hundred
+#            times them, by other numbers
 #   study    24,158 x 295 above the threshold that keeps a million triples:
-#            pruned; one of 20 stages unpruned, beside the same stage pruned
+#            pruned; one of 20 stages in full, beside the same stage pruned
 #   pairs    189,625 x 385: threshold_graph() above the similarity that keeps
 #            1e-5 of the pairs: the whole call, in memory and into a file
 #   poplar   189,625 x 385, triples above the threshold that keeps 1e7: pruned,
-#            part by part of 200 while there is time, and what the rest takes
+#            part by part of 200 while there is time; an estimate of the rest
 # Options: --folder=DIR puts the rows into DIR/triples-cpu.csv or
-# triples-gpu.csv, in place of older ones of that section; --seconds=110 is how
-# long all of it may take, data made and thresholds looked for included (a call
-# that has begun is ended); --threads=T; and to try a section at a small size
-# --backend=cpu, --points=N, --features=D, --keep=TRIPLES (or pairs).
-# Each line is told when it is known, with the seconds since the beginning.
+# triples-gpu.csv, in place of older ones of that section; --seconds=110 limits
+# all of it, data and the search for thresholds included (a call that has begun
+# is finished); --threads=T; and to try a section at a small size --backend=cpu,
+# --points=N, --features=D, --keep=TRIPLES (or pairs). The data are lognormal
+# rows of 64 latent factors, each with most of one of them, from a fixed seed;
+# with "cpu" also the study's 500 probes where that folder exists
+# (FSKNN_SHARED).
 
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
-clock <- function() proc.time()[["elapsed"]]
-began <- clock()
-arguments <- commandArgs(TRUE)
-is_option <- grepl("^--", arguments)
-option <- function(name, default) {
-  given <- sub("^--[^=]*=", "", grep(paste0("^--", name, "="), arguments,
-                                     value = TRUE))
-  if (length(given) == 0) return(default)
-  if (is.numeric(default)) as.numeric(given[[1]]) else given[[1]]
-}
-words <- arguments[!is_option]
-where <- if (length(words) > 0) words[[1]] else ""
+
+where <- word(1, "")
 section <- if (where == "gpu") words[2] else "cpu"
-if (!section %in%
-      c("cpu", "node", "genotypes", "study", "pairs", "poplar") ||
-      !where %in% c("cpu", "gpu")) {
+sections <- c("cpu", "node", "genotypes", "study", "pairs", "poplar")
+if (!section %in% sections || !where %in% c("cpu", "gpu")) {
   stop("Rscript triples.R cpu [N ...], or gpu and one of node, genotypes, ",
        "study, pairs, poplar.")
 }
-folder <- option("folder", "")
-stopifnot(folder == "" || dir.exists(folder))
+folder <- check_folder(option("folder"))
 limit <- option("seconds", 110)
 backend <- option("backend", if (where == "gpu") "cuda" else "cpu")
 threads <- as.integer(option(
   "threads", if (where == "cpu") 1 else fsknn:::default_num_threads()
 ))
-time_left <- function() limit - (clock() - began)
-tell <- function(...) {
-  writeLines(paste0("[", format(round(clock() - began), width = 4), "] ", ...))
-  flush(stdout())
-}
-
 machine <- if (backend == "cuda") {
   cuda_devices()$name[[1]]
 } else {
-  cpu <- grep("^model name", readLines("/proc/cpuinfo"), value = TRUE)
-  paste0(
-    sub(".*: *", "", cpu[1]), ", ", threads, if (threads == 1) " thread" else
-      " threads"
-  )
+  paste0(cpu_name(), ", ", threads, if (threads == 1) " thread" else " threads")
 }
-load_now <- function() {
-  file <- "/proc/loadavg"
-  if (file.exists(file)) sub(" .*", "", readLines(file)) else NA
-}
-rows <- list()
-# A line of the table: told, and kept.
+rows <- NULL
+# A row of the table, printed and stored at once. Rows of other sections stay,
+# and of "cpu" those of other sizes.
 put <- function(row) {
   row <- data.frame(section = section, row, machine = machine,
                     date = format(Sys.Date()))
@@ -77,34 +54,15 @@ put <- function(row) {
     "prepare", "seconds", "cpu_seconds", "slowest", "per_second", "of_limit"
   ))
   row[measured] <- lapply(row[measured], signif, 4)
-  rows[[length(rows) + 1]] <<- row
-  shown <- vapply(row[!names(row) %in% c("section", "machine", "date")],
-                  function(value) {
-                    if (is.numeric(value)) {
-                      format(value, digits = 4)
-                    } else {
-                      paste(value)
-                    }
-                  }, "")
-  shown <- shown[!is.na(row[names(shown)])]
-  tell(paste(names(shown), shown, sep = " ", collapse = "; "))
-  store()
-}
-# At once, so that a run that is cut short leaves what it has. Of "cpu" rows of
-# other sizes stay, of other sections all.
-store <- function() {
-  if (folder == "") return(invisible())
-  file <- file.path(folder, paste0("triples-", where, ".csv"))
-  found <- do.call(rbind, rows)
-  if (file.exists(file)) {
-    old <- utils::read.csv(file)
-    of_section <- old$section == section
-    if (where == "cpu") {
-      of_section <- paste(old$what, old$n) %in% paste(found$what, found$n)
-    }
-    found <- rbind(old[!of_section, names(found)], found)
-  }
-  utils::write.csv(found, file, row.names = FALSE)
+  rows <<- rbind(rows, row)
+  shown <- Filter(Negate(is.na), row[setdiff(
+    names(row), c("section", "machine", "date")
+  )])
+  shown <- vapply(shown, format, "", digits = 4)
+  say(paste(names(shown), shown, collapse = "; "))
+  store_rows(folder, paste0("triples-", where, ".csv"), rows, function(rows) {
+    if (where == "cpu") paste(rows$what, rows$n) else rows$section
+  })
 }
 
 make_points <- function(n, d) {
@@ -119,11 +77,11 @@ make_section <- function(n, d) {
   n <- option("points", n)
   d <- option("features", d)
   x <- make_points(n, d)
-  tell("data: ", n, " x ", d)
+  say("data: ", n, " x ", d)
   x
 }
 
-# Straight to the core, which says what the work was.
+# The core itself, which reports the work done.
 core <- function(name, ...) {
   found <- utils::getFromNamespace(name, "fsknn")(...)
   if (!is.null(found$failure)) {
@@ -131,23 +89,16 @@ core <- function(name, ...) {
   }
   found
 }
-new_request <- function() {
-  list(
-    k = NULL, metric = "proportional", sign = "signed", skip = integer(),
-    query_skip = integer(), num_threads = threads, chunk_size = 0L,
-    max_device_memory = 0, max_memory = 0, largest = -1, na = "error",
-    min_pairs = 3L, instruction_set = "auto",
-    devices = if (backend == "cuda") 1L else integer(), progress = FALSE,
-    backend = backend
-  )
-}
-cpu_seconds <- function(times) times[["user.self"]] + times[["sys.self"]]
+request <- fsknn:::new_request(NULL, fsknn:::check_options(list(
+  metric = "proportional", backend = backend, num_threads = threads,
+  devices = if (backend == "cuda") 1L
+)))
 
 # One search, or a part of one that is opened: what was found, and its row.
 open_search <- function(x, least, path, stage = c(1, 1)) {
   gc()
   times <- system.time(opened <- core(
-    "cpp_open_triples", x, new_request(), least, integer(), stage, path
+    "cpp_open_triples", x, request, least, integer(), stage, path
   ))
   list(handle = opened$handle, prepare = times, plan = opened$plan, x = x,
        least = least, path = path, stage = stage)
@@ -155,7 +106,7 @@ open_search <- function(x, least, path, stage = c(1, 1)) {
 find_part <- function(search, part = 1, parts = 1) {
   times <- system.time(gcFirst = FALSE, found <- core(
     "cpp_find_triples", search$handle, part, parts, 1e8, FALSE, FALSE,
-    new_request()
+    request
   ))
   found$times <- times
   found
@@ -192,14 +143,14 @@ threshold_for <- function(x, wanted, stages = list(c(1, 1)), from = 0.97) {
   least <- from
   step <- 0.02
   before <- 0
-  while (least > 0.76 && time_left() > 0) {
+  while (least > 0.76 && time_left(limit) > 0) {
     found <- lapply(stages, function(stage) {
       search_once(x, least, "pairs", "threshold", stage)
     })
     similarity <- unlist(lapply(found, `[[`, "similarity"))
     seconds <- sum(vapply(found, function(one) one$times[["elapsed"]], 1))
     count <- length(similarity)
-    tell("at least ", format(least, digits = 4), ": ", count, " triples; ",
+    say("at least ", format(least, digits = 4), ": ", count, " triples; ",
          format(seconds, digits = 3), " s")
     if (count >= wanted) {
       return(sort(similarity, decreasing = TRUE)[[wanted]])
@@ -217,7 +168,7 @@ threshold_for <- function(x, wanted, stages = list(c(1, 1)), from = 0.97) {
 warm_up <- function() {
   # CUDA starts, and memory is pinned, before anything is timed.
   search_once(make_points(300, 295), 0.9, "auto", "warm")
-  tell("ready, ", backend, ", ", threads, " threads, load ", load_now())
+  say("ready, ", backend, ", ", threads, " threads, load ", machine_load())
 }
 
 bench_node <- function() {
@@ -235,7 +186,7 @@ bench_genotypes <- function() {
   x <- matrix(
     as.double(sample(0:2, n * d, replace = TRUE, c(0.6, 0.3, 0.1))), n
   )
-  tell("data: ", n, " x ", d)
+  say("data: ", n, " x ", d)
   for (by in c(1, 1, 1, 100)) {
     put(search_once(by * x, 0.463, "all", paste("times", by))$row)
   }
@@ -249,8 +200,8 @@ bench_study <- function() {
   for (path in c("pairs", "all")) {
     put(search_once(x, least, path, "stage", stage)$row)
   }
-  same <- rows[[length(rows)]]$checksum == rows[[length(rows) - 1]]$checksum
-  tell("checksums of the stage are ", if (same) "the same" else "NOT THE SAME")
+  same <- rows$checksum[[nrow(rows)]] == rows$checksum[[nrow(rows) - 1]]
+  say("checksums of the stage are ", if (same) "the same" else "NOT THE SAME")
 }
 
 # Of a sample of the points the similarity that keeps that share of the pairs.
@@ -270,11 +221,11 @@ bench_pairs <- function() {
   share <- option("keep", 1e-5)
   share <- if (share >= 1) share / choose(nrow(x), 2) else share
   least <- similarity_for(x, share)
-  tell("at least ", least, " by a sample")
+  say("at least ", least, " by a sample")
   all <- choose(nrow(x), 2) * ncol(x)
   file <- tempfile(fileext = ".csv")
   for (what in c("first", "memory", "memory", "memory", "file")) {
-    if (time_left() < 0) break
+    if (time_left(limit) < 0) break
     gc()
     times <- system.time(found <- threshold_graph(
       x, least, "proportional", backend = backend, progress = FALSE,
@@ -288,7 +239,7 @@ bench_pairs <- function() {
       per_second = all / times[["elapsed"]], found = count, candidates = NA,
       planned_looked_at = NA, looked_at = NA, checksum = NA
     ))
-    tell("share of the pairs: ", format(count / choose(nrow(x), 2), digits = 3))
+    say("share of the pairs: ", format(count / choose(nrow(x), 2), digits = 3))
   }
 }
 
@@ -298,10 +249,10 @@ bench_poplar <- function() {
   # Stages have unequal shares of the triples: of 200 some from all over.
   stages <- lapply(seq(5, 195, by = 10), c, 200)
   least <- threshold_for(x, ceiling(keep * length(stages) / 200), stages)
-  tell("at least ", format(least, digits = 6), " keeps about ", keep)
+  say("at least ", format(least, digits = 6), " keeps about ", keep)
   search <- open_search(x, least, "pairs")
   on.exit(close_search(search))
-  tell("prepared in ", format(search$prepare[["elapsed"]], digits = 3),
+  say("prepared in ", format(search$prepare[["elapsed"]], digits = 3),
        " s; of a sample's pairs ", format(100 * search$plan$pairs, digits = 3),
        "% can be in such a triple")
   parts <- 200
@@ -309,14 +260,15 @@ bench_poplar <- function() {
   seconds <- 0
   sums <- c(triples = 0, candidates = 0, comparisons = 0)
   checksums <- character()
-  while (done < parts && (done == 0 || time_left() > 1.5 * seconds / done)) {
+  while (done < parts &&
+           (done == 0 || time_left(limit) > 1.5 * seconds / done)) {
     done <- done + 1
     found <- find_part(search, done, parts)
     seconds <- seconds + found$times[["elapsed"]]
     sums <- sums + unlist(found$stats[names(sums)])
     checksums <- c(checksums, found$checksum)
     if (done %in% c(1, 2, 5) || done %% 10 == 0) {
-      tell(done, " of ", parts, " parts, ", format(seconds, digits = 4), " s, ",
+      say(done, " of ", parts, " parts, ", format(seconds, digits = 4), " s, ",
            sums[["triples"]], " triples; the rest by the mean: ",
            format(seconds / done * (parts - done), digits = 4), " s")
     }
@@ -327,7 +279,7 @@ bench_poplar <- function() {
   row <- row_of(search, found, paste(done, "of", parts, "parts"))
   row$per_second <- row$per_second * done / parts
   put(row)
-  tell("all of it: ", format(seconds * parts / done, digits = 4), " s and ",
+  say("all of it: ", format(seconds * parts / done, digits = 4), " s and ",
        format(sums[["triples"]] * parts / done, digits = 4), " triples, ",
        if (done == parts) "measured" else "by the mean of the parts done")
 }
@@ -338,34 +290,18 @@ bench_poplar <- function() {
 # that a feature needs, a maximum and a sum (floor.cpp has them with the
 # minimum, which is as fast).
 vector_rate <- function() {
-  file <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
-  build <- tempfile("floor")
-  dir.create(build)
-  invisible(file.copy(file.path(dirname(file), "floor.cpp"), build))
-  writeLines(
-    c(
-      "PKG_CXXFLAGS = $(SHLIB_OPENMP_CXXFLAGS)",
-      "PKG_LIBS = $(SHLIB_OPENMP_CXXFLAGS) -ldl"
-    ),
-    file.path(build, "Makevars")
-  )
-  invisible(system2(
-    file.path(R.home("bin"), "R"),
-    c("CMD", "SHLIB", file.path(build, "floor.cpp")),
-    stdout = FALSE, stderr = FALSE
-  ))
-  dyn.load(file.path(build, "floor.so"))
+  compile("floor.cpp")
   # Of 20 calls of some 20 ms; the clock of the CPU tells milliseconds.
   rates <- vapply(1:5, function(i) {
     elements <- 0
     times <- system.time(for (call in 1:20) {
       from <- Sys.time()
-      rate <- .Call("bench_vector_rate", threads, FALSE, PACKAGE = "floor")
+      rate <- call_floor("bench_vector_rate", threads, FALSE)
       elements <- elements + rate * as.double(Sys.time() - from, units = "secs")
     })
-    elements / cpu_seconds(times)
+    elements / processor_seconds(times)
   }, 1)
-  tell("vector limit (", .Call("bench_vector_name", PACKAGE = "floor"), "): ",
+  say("vector limit (", call_floor("bench_vector_name"), "): ",
        format(stats::median(rates), digits = 3), " a CPU second (",
        format(min(rates), digits = 3), " to ", format(max(rates), digits = 3),
        ")")
@@ -389,7 +325,7 @@ time_search <- function(x, least, path, what, rate) {
     found <- find_part(search)
     close_search(search)
     runs[[length(runs) + 1]] <- c(
-      cpu_seconds(search$prepare) + cpu_seconds(found$times)
+      processor_seconds(search$prepare) + processor_seconds(found$times)
     )
   }
   seconds <- unlist(runs)
@@ -405,7 +341,7 @@ time_search <- function(x, least, path, what, rate) {
       found$stats$comparisons / stats::median(seconds) / rate
     },
     found = found$stats$triples, candidates = found$stats$candidates,
-    load = as.numeric(load_now()), checksum = found$checksum
+    load = machine_load(), checksum = found$checksum
   ))
 }
 
@@ -430,7 +366,7 @@ bench_cpu <- function() {
   }
   for (n in sizes) {
     searches(make_points(n, option("features", 295)), "simulated")
-    if (time_left() < 0) break
+    if (time_left(limit) < 0) break
   }
 }
 
@@ -440,4 +376,4 @@ switch(
   study = bench_study(), pairs = bench_pairs(), poplar = bench_poplar(),
   cpu = bench_cpu()
 )
-tell("done")
+say("done")

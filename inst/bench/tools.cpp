@@ -1,6 +1,6 @@
-// What gpu.R needs and R is slow at: simulated data, metafeatures, and distances
-// of sampled rows in double, by formulas of their own. Compiled by gpu.R with
-// R CMD SHLIB; no part of the package.
+// What R is too slow for: simulated data, and distances of sampled rows in double
+// by formulas of their own. Compiled by harness.R with R CMD SHLIB; no part of the
+// package.
 
 // R's own flags, with -O2, come after those that a Makevars asks for.
 #pragma GCC optimize("O3")
@@ -219,47 +219,6 @@ SEXP bench_check(SEXP x_, SEXP rows, SEXP index, SEXP distance, SEXP metric,
   SEXP out = PROTECT(Rf_allocVector(REALSXP, 2));
   REAL(out)[0] = wrong;
   REAL(out)[1] = error;
-  UNPROTECT(1);
-  return out;
-}
-
-/// Rows of base, then for each operation ('-', '+', '*', '/') all pairs of its
-/// rows in order, but those with a number that is not finite.
-SEXP bench_expand(SEXP base_, SEXP operations_, SEXP threads) {
-  const std::int64_t n = Rf_nrows(base_), d = Rf_ncols(base_);
-  const double* base = REAL(base_);
-  const char* operations = CHAR(STRING_ELT(operations_, 0));
-  const int num_threads = Rf_asInteger(threads);
-  struct Pair {
-    std::int32_t i, j;
-    char operation;
-  };
-  std::vector<Pair> pairs;
-  for (const char* o = operations; *o != 0; ++o)
-    for (std::int32_t i = 0; i < n; ++i)
-      for (std::int32_t j = i + 1; j < n; ++j) {
-        bool fits = true;
-        if (*o == '/')
-          for (std::int64_t f = 0; f < d; ++f)
-            fits = fits && std::isfinite(base[f * n + i] / base[f * n + j]);
-        if (fits) pairs.push_back({i, j, *o});
-      }
-  const std::int64_t rows = n + static_cast<std::int64_t>(pairs.size());
-  SEXP out = PROTECT(Rf_allocMatrix(REALSXP, rows, d));
-  double* x = REAL(out);
-#pragma omp parallel for schedule(dynamic) num_threads(num_threads)
-  for (std::int64_t f = 0; f < d; ++f) {
-    const double* column = base + f * n;
-    double* to = x + f * rows;
-    to = std::copy_n(column, n, to);
-    for (const Pair& pair : pairs) {
-      const double a = column[pair.i], b = column[pair.j];
-      *to++ = pair.operation == '-'   ? a - b
-              : pair.operation == '+' ? a + b
-              : pair.operation == '*' ? a * b
-                                      : a / b;
-    }
-  }
   UNPROTECT(1);
   return out;
 }

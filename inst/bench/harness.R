@@ -1,0 +1,333 @@
+# The harness of the scripts in this folder: arguments, compiled parts,
+# simulated data, timing, checks, tables and the machine. A script begins with
+#
+#   script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+#   source(file.path(dirname(script[[1]]), "harness.R"))
+#
+# and loads the package itself, since compare.R chooses its library first.
+
+# --- The script and its arguments ---------------------------------------------
+
+script <- normalizePath(script[[1]])
+rscript <- file.path(R.home("bin"), "Rscript")
+bench_file <- function(name) file.path(dirname(script), name)
+is_option <- grepl("^--", commandArgs(TRUE))
+words <- commandArgs(TRUE)[!is_option]
+given_options <- commandArgs(TRUE)[is_option]
+
+flag <- function(name) paste0("--", name) %in% given_options
+
+# The value of the last --name=, a number where `default` is one.
+option <- function(name, default = NULL) {
+  start <- paste0("--", name, "=")
+  values <- given_options[startsWith(given_options, start)]
+  if (length(values) == 0) {
+    return(default)
+  }
+  value <- substring(values[[length(values)]], nchar(start) + 1)
+  if (is.numeric(default)) as.numeric(value) else value
+}
+
+# The argument without dashes at this place, a number where `default` is one.
+word <- function(at, default = NULL) {
+  if (length(words) < at) {
+    return(default)
+  }
+  if (is.numeric(default)) as.numeric(words[[at]]) else words[[at]]
+}
+
+# The folder of the tables, or NULL where they are only printed.
+check_folder <- function(folder) {
+  stopifnot("The folder must exist." = is.null(folder) || dir.exists(folder))
+  folder
+}
+
+start_again <- function() {
+  quit(status = system2(
+    rscript, c("--vanilla", shQuote(c(script, commandArgs(TRUE))))
+  ))
+}
+
+clock <- function() as.double(Sys.time())
+began <- clock()
+time_left <- function(limit) limit - (clock() - began)
+say <- function(...) message(format(Sys.time(), "%H:%M:%S "), ...)
+show <- function(x, ...) {
+  print(x, ..., row.names = FALSE)
+  flush(stdout())
+}
+
+# --- Compiled parts -----------------------------------------------------------
+
+# Compiles and loads one file of this folder. Gives NULL, or the last lines of
+# the compiler where it fails and `needed` is FALSE. Sessions that a script
+# starts find the result in FSKNN_BENCH_BUILD.
+compile <- function(file, libraries = "", needed = TRUE) {
+  build <- Sys.getenv("FSKNN_BENCH_BUILD", tempdir())
+  object <- file.path(build, sub("cpp$", "so", file))
+  log <- NULL
+  if (!file.exists(object)) {
+    file.copy(bench_file(file), build)
+    writeLines(c(
+      "PKG_CXXFLAGS = $(SHLIB_OPENMP_CXXFLAGS)",
+      paste("PKG_LIBS =", libraries, "$(SHLIB_OPENMP_CXXFLAGS) -ldl")
+    ), file.path(build, "Makevars"))
+    old <- setwd(build)
+    on.exit(setwd(old))
+    log <- suppressWarnings(system2(
+      file.path(R.home("bin"), "R"), c("CMD", "SHLIB", file),
+      stdout = TRUE, stderr = TRUE
+    ))
+  }
+  if (file.exists(object)) {
+    dyn.load(object)
+    return(invisible())
+  }
+  log <- paste(utils::tail(log, 5), collapse = "\n")
+  if (needed) stop(file, " can't be compiled:\n", log)
+  log
+}
+
+call_floor <- function(name, ...) .Call(name, ..., PACKAGE = "floor")
+
+call_tools <- function(name, ...) {
+  if (!is.loaded("bench_simulate")) compile("tools.cpp")
+  .Call(name, ..., parallel::detectCores(), PACKAGE = "tools")
+}
+
+# Compiles floor.cpp. The script is started again without the environment
+# variables that OpenBLAS reads when it loads, since they can halve its speed.
+# An OpenBLAS that takes a processor with AVX-512 for a Prescott is a fourth as
+# fast, and makes all ratios to it flattering: it is started as SkylakeX.
+load_floor <- function() {
+  settings <- grep(
+    "^(OPENBLAS|GOTO|OMP|GOMP|KMP|MKL|BLIS)_", names(Sys.getenv()),
+    value = TRUE
+  )
+  if (!nzchar(Sys.getenv("FSKNN_BENCH_CLEAN"))) {
+    if (length(settings) > 0) {
+      say("Started again without ", toString(settings), ".")
+    }
+    Sys.unsetenv(settings)
+    Sys.setenv(
+      R_LIBS = paste(.libPaths(), collapse = ":"), FSKNN_BENCH_CLEAN = "yes"
+    )
+    start_again()
+  }
+  compile("floor.cpp")
+  openblas <- call_floor("bench_openblas")
+  if (is.null(openblas)) {
+    stop(
+      "R's BLAS must be OpenBLAS, whose product the times are compared with ",
+      "(Debian: libopenblas0-pthread)."
+    )
+  }
+  has_avx512 <- any(grepl(
+    " avx512f ", readLines("/proc/cpuinfo"), fixed = TRUE
+  ))
+  if (openblas[[1]] == "Prescott" && has_avx512 && length(settings) == 0) {
+    Sys.setenv(OPENBLAS_CORETYPE = "SkylakeX")
+    start_again()
+  }
+  openblas
+}
+
+# --- Data ---------------------------------------------------------------------
+
+# 64 latent factors of variance 1 each and noise, compiled and in parallel.
+simulated <- function(n, d, seed = 1) {
+  call_tools(
+    "bench_simulate", as.integer(n), as.integer(d), 64L, as.integer(seed)
+  )
+}
+
+# Latent factors that explain a variance of 1 together, and noise.
+factor_rows <- function(n, d, factors, noise = 0.5, draw = stats::rnorm) {
+  loadings <- matrix(draw(n * factors), n)
+  scores <- matrix(draw(factors * d), factors)
+  noise <- noise * matrix(draw(n * d), n)
+  loadings %*% scores / sqrt(factors) + noise
+}
+
+# Expression: 200 factors and noise of standard deviation 1/2. There are no
+# clusters: the distances of all pairs are alike, so that every early rejection
+# of pairs is hard.
+simulate_expression <- function(n, d) {
+  set.seed(
+    1, kind = "Mersenne-Twister", normal.kind = "Inversion",
+    sample.kind = "Rejection"
+  )
+  factor_rows(n, d, 200)
+}
+
+unit_rows <- function(x) {
+  x <- x - rowMeans(x)
+  x / sqrt(rowSums(x * x))
+}
+
+# Complete rows of a study's file, see CONTRIBUTING.md.
+study_rows <- function(folder, file) {
+  x <- readRDS(file.path(folder, file))$expr
+  x <- unname(x[rowSums(is.na(x)) == 0, ])
+  storage.mode(x) <- "double"
+  x
+}
+
+# Modules of points with correlation r within each, or independent points.
+draw_points <- function(num_points, num_samples, module_size, r) {
+  noise <- matrix(stats::rnorm(num_points * num_samples), num_points)
+  if (module_size == 1) {
+    return(noise)
+  }
+  modules <- matrix(
+    stats::rnorm(num_points / module_size * num_samples), ncol = num_samples
+  )
+  sqrt(r) * modules[rep(seq_len(nrow(modules)), each = module_size), ] +
+    sqrt(1 - r) * noise
+}
+
+# --- Timing and checks --------------------------------------------------------
+
+# Of all cores together.
+processor_seconds <- function(times) sum(times[c("user.self", "sys.self")])
+
+pause <- function() {
+  # Garbage is collected now, and OpenBLAS's threads, which wait actively for
+  # some 30 ms, go to sleep.
+  gc(FALSE)
+  Sys.sleep(0.06)
+}
+
+# list(found, seconds, call, stats) of one search. `seconds`: of the device on a
+# GPU (of the search where a search does not tell them apart), of all cores on
+# a CPU.
+time_once <- function(search, backend) {
+  pause()
+  times <- system.time(found <- search(), gcFirst = FALSE)
+  stats <- fsknn::knn_stats()
+  seconds <- if (backend == "cpu") {
+    processor_seconds(times)
+  } else {
+    parts <- stats$seconds[c("device", "search")]
+    parts[[if (isTRUE(parts[["device"]] > 0)) 1 else 2]]
+  }
+  list(
+    found = found, seconds = seconds, call = times[["elapsed"]], stats = stats
+  )
+}
+
+# The same search with each of `forms` (values of fsknn.instruction_set), in
+# turn, `rounds` times. The answers must be identical. Prints medians with what
+# the filter did, of a row of the answer and of all pairs, and gives the answer.
+compare_forms <- function(labels, rows, pairs, backend, search, forms, rounds) {
+  old <- options(fsknn.instruction_set = "auto")
+  on.exit(options(old))
+  found <- NULL
+  runs <- lapply(seq_len(rounds), function(round) {
+    lapply(forms, function(form) {
+      options(fsknn.instruction_set = form)
+      run <- time_once(search, backend)
+      if (is.null(found)) found <<- run$found
+      stopifnot("The forms' answers differ." = identical(run$found, found))
+      run$found <- NULL
+      run
+    })
+  })
+  median_of <- function(what) {
+    vapply(names(forms), function(form) {
+      stats::median(vapply(runs, function(run) run[[form]][[what]], 0))
+    }, 0)
+  }
+  fact <- function(name) {
+    vapply(runs[[1]], function(run) as.double(run$stats[[name]]), 0)
+  }
+  seconds <- median_of("seconds")
+  show(data.frame(
+    labels, form = names(forms), bits = fact("filter_bits"),
+    seconds = signif(seconds, 4), call = signif(median_of("call"), 4),
+    ratio = round(seconds / seconds[[1]], 2),
+    share = round(fact("pairs_filtered") / pairs, 3),
+    exact = round(fact("pairs_exact") / rows, 1), redone = fact("rows_redone")
+  ))
+  invisible(found)
+}
+
+# Rows must have the bits of the core's brute force: scalar code, no filter.
+check_against_core <- function(x, found, k, metric, sign = "signed") {
+  rows <- unique(round(seq(1, nrow(x), length.out = 24)))
+  request <- fsknn:::new_request(k + 1L, fsknn:::check_options(list(
+    metric = metric, sign = sign, backend = "cpu", num_threads = 1
+  )))
+  expected <- fsknn:::cpp_brute_force(x, x[rows, , drop = FALSE], request)
+  if (!same_rows(expected, found, rows, k)) {
+    stop(metric, ": rows differ from those of brute force.")
+  }
+}
+
+# answer: lists of k + 1 neighbours of the points `rows`, taken as queries;
+# without the points themselves they must be the rows `at` of `found`.
+same_rows <- function(answer, found, rows, k, at = rows) {
+  all(vapply(seq_along(rows), function(i) {
+    others <- which(answer$index[i, ] != rows[[i]])[seq_len(k)]
+    identical(answer$index[i, others], found$index[at[[i]], ]) &&
+      identical(answer$distance[i, others], found$distance[at[[i]], ])
+  }, NA))
+}
+
+# --- Tables -------------------------------------------------------------------
+
+# Puts rows into a table of the folder in place of those with the same key. key:
+# of each row, and sort: the table in order, are functions of a table. Called
+# after each new row with all of this run, so that a run that is cut short
+# leaves what it has.
+store_rows <- function(folder, file, rows, key, sort = identity,
+                       classes = NA) {
+  if (is.null(folder)) {
+    return(invisible())
+  }
+  path <- file.path(folder, file)
+  if (file.exists(path)) {
+    old <- utils::read.csv(
+      path, stringsAsFactors = FALSE, check.names = FALSE, colClasses = classes
+    )
+    rows <- rbind(old[!key(old) %in% key(rows), names(rows)], rows)
+  }
+  utils::write.csv(sort(rows), path, row.names = FALSE)
+}
+
+store_table <- function(folder, file, table) {
+  if (!is.null(folder)) {
+    utils::write.csv(table, file.path(folder, file), row.names = FALSE)
+  }
+}
+
+# --- The machine, without its name --------------------------------------------
+
+# What stands behind the first ":" or "=" of the first line that matches.
+first_match <- function(file, pattern) {
+  lines <- tryCatch(readLines(file), error = function(e) "")
+  trimws(sub("^[^:=]*[:=]", "", grep(pattern, lines, value = TRUE)[1]))
+}
+
+cpu_name <- function() first_match("/proc/cpuinfo", "^model name")
+
+machine_load <- function() {
+  words <- tryCatch(readLines("/proc/loadavg"), error = function(e) NA)
+  as.numeric(sub(" .*", "", words))
+}
+
+version_of <- function(package) {
+  if (requireNamespace(package, quietly = TRUE)) {
+    as.character(utils::packageVersion(package))
+  } else {
+    "-"
+  }
+}
+
+# Stops without a GPU where one is needed.
+need_gpu <- function() {
+  if (!fsknn::knn_backends()$usable[[2]]) {
+    stop(fsknn::knn_backends()$detail[[2]])
+  }
+  print(fsknn::cuda_devices())
+}

@@ -60,7 +60,7 @@ constexpr double kNeonInstruction = 1.0 / 6.0;
 /// an AMD EPYC without AVX-512; with it, by how many instructions they are
 /// fewer than of products, whose price was measured. On an Intel Xeon with
 /// AVX-512 VNNI no form that these prices chose took more than 3% longer than
-/// the other (inst/bench/bytes.R).
+/// the other (inst/bench/filters.R).
 double saved_a_feature(Product wider, const Kernels& kernels) {
 #ifdef FSKNN_NEON_KERNELS
   if (&kernels != &kBaselineKernels) {

@@ -1,15 +1,18 @@
-# What a statistic costs beside the searches that it stands on: seconds of whole
-# calls, the smallest of `times`, of simulated data.
+# How long do the verbs take that judge and use neighbours, beside the searches
+# that they need? Seconds of whole calls, the least of three, of simulated data.
+#
 #   Rscript inst/bench/statistics.R [cuda | cpu] [share of the points]
 
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
-arguments <- commandArgs(TRUE)
-backend <- if (length(arguments) > 0) arguments[[1]] else "cuda"
-share <- if (length(arguments) > 1) as.numeric(arguments[[2]]) else 1
 
+backend <- word(1, "cuda")
+share <- word(2, 1)
+if (backend == "cuda") need_gpu()
 size <- function(n) max(200, round(n * share))
 
-# A call is made anew each time: what it draws is the same.
+# Every call draws the same random numbers.
 least <- function(what, call, times = 3) {
   seconds <- vapply(seq_len(times), function(time) {
     set.seed(1)
@@ -22,12 +25,10 @@ least <- function(what, call, times = 3) {
 
 simulate <- function(n, d, factors) {
   set.seed(1)
-  matrix(rnorm(n * factors), n) %*% matrix(rnorm(factors * d), factors) /
-    sqrt(factors) + matrix(rnorm(n * d), n)
+  factor_rows(n, d, factors, noise = 1)
 }
 
 cat(R.version.string, "\n")
-if (backend == "cuda") print(cuda_devices()$name)
 cat("Backend", backend, "- share of the points", share, "\n")
 
 set.seed(1)
@@ -60,19 +61,55 @@ least("compare_neighbours(), 100 permutations", function() {
   compare_neighbours(x, groups, k = 20, permutations = 100, backend = backend)
 }, times = 1)
 
-for (n in size(c(1e5, 4e5))) {
-  x <- matrix(rnorm(n * 100), n)
-  for (blocks in c(2, 5)) {
-    block <- sample(blocks, n, TRUE)
-    cat("\nBlocks,", n, "x 100\n")
-    whole <- least(paste("knn_search(), k =", 10 * blocks), function() {
-      knn_search(x, 10 * blocks, backend = backend)
+# A search in blocks beside one for as many neighbours in all; with `between` a
+# point has no list of its own block.
+for (n in vapply(c(1e5, 4e5), size, 0)) {
+  x <- simulate(n, 295, 32)
+  for (blocks in c(2, 5, 40)) {
+    k <- max(1, 20 %/% blocks)
+    uneven <- rep(seq_len(blocks), pmax(50, n * 0.5^seq_len(blocks)))
+    cat("\nBlocks,", n, "x 295\n")
+    whole <- least(paste("knn_search(), k =", k * blocks), function() {
+      knn_search(x, k * blocks, backend = backend)
     })
-    each <- least(paste("k = 10 in each of", blocks, "blocks"), function() {
-      knn_search(x, 10, block = block, backend = backend)
-    })
-    cat(sprintf("that is %.2f times\n", each / whole))
+    for (block in list(sample(blocks, n, TRUE), sample(uneven, n, TRUE))) {
+      for (between in c(FALSE, TRUE)) {
+        each <- least(
+          paste0("k = ", k, " in each of ", blocks, " blocks of ",
+                 min(table(block)), " points or more, between = ", between),
+          function() {
+            knn_search(
+              x, k, block = block, between = between, backend = backend
+            )
+          }
+        )
+        cat(sprintf("that is %.2f times\n", each / whole))
+      }
+    }
   }
+}
+
+set.seed(20130002)
+n <- size(1e5)
+x <- matrix(rnorm(n * 300), n)
+cat("\nPairs within a distance,", n, "x 300 independent values\n")
+for (least_r in c(0.25, 0.2, 0.15)) {
+  for (sign in c("signed", "absolute")) {
+    least(paste("threshold_graph(), r >=", least_r, sign), function() {
+      threshold_graph(x, least_r, sign = sign, backend = backend)
+    })
+  }
+}
+least("threshold_graph(), Spearman's r >= 0.25", function() {
+  threshold_graph(x, 0.25, "spearman", backend = backend)
+})
+few <- x[seq_len(min(n, 2000)), ]
+for (metric in c("euclidean", "manhattan")) {
+  near <- knn_search(few, nrow(few) - 1, metric, backend = "cpu")$distance
+  limit <- quantile(near, pnorm(-0.25 * sqrt(299)), names = FALSE)
+  least(paste("within_search(), as many pairs,", metric), function() {
+    within_search(x, limit, metric, backend = backend)
+  })
 }
 
 x <- simulate(size(50000), 295, 20)

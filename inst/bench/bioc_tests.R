@@ -7,8 +7,8 @@
 # Bioconductor's); the same version has to be installed. PATTERN chooses among
 # its test files. Nothing of theirs is changed on disk.
 #
-# Failures are told in two kinds: ours, and those of `not_ours` below, which says
-# why. The exit status is 1 if there are any of ours.
+# Failures are listed in two kinds: ours, and those of `not_ours` below, with
+# the reason. The exit status is 1 if there are any of ours.
 
 suppressPackageStartupMessages({
   library(testthat)
@@ -34,7 +34,7 @@ if (installed != about[[1, "Version"]]) {
 suppressPackageStartupMessages(library(package, character.only = TRUE))
 is_old <- packageVersion("BiocNeighbors") < "1.99"
 
-# --- ours in place of theirs -------------------------------------------------
+# --- ours in place of theirs --------------------------------------------------
 
 # Wherever the name is bound: in the namespace, so that defaults are ours too,
 # among what is attached, and in what bluster imports.
@@ -98,7 +98,7 @@ if (is_old) {
   }
 }
 
-# --- the tests ---------------------------------------------------------------
+# --- the tests ----------------------------------------------------------------
 
 # Approximate algorithms stay theirs, and what builds an index of theirs has
 # nothing of ours in it.

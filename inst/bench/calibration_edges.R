@@ -9,8 +9,8 @@
 #
 # In the table, of each design, shares of data sets:
 #   at_0.05 to at_0.5   in which what the row names is at most 0.05, 0.2, 0.5:
-#     pair        p_value of two points chosen beforehand, which are independent
-#     point       p_from of the nearest neighbour of one point, chosen beforehand
+#     pair        p_value of two points chosen in advance, which are independent
+#     point       p_from of the nearest neighbour of one point, chosen in advance
 #     any edge    the smallest p_permutation of two points that are independent
 #     Bonferroni  the smallest p_adjusted of such, by "bonferroni"
 # and means over data sets:
@@ -90,7 +90,7 @@ one_set <- function(design) {
   shares <- list(point = min(of_last) <= levels,
                  "any edge" = least(found$p_permutation) <= levels)
   if (!is.null(found$p_value)) {
-    # Of points that were chosen beforehand: one of the first module, and one of
+    # Of points that were chosen in advance: one of the first module, and one of
     # the second.
     r <- cor(x[1, ], x[20, ], method = design$metric)
     all <- threshold_graph(

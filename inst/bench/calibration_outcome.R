@@ -12,7 +12,7 @@
 #
 # In the table, of each design:
 #   p_value   the p-value of Kolmogorov and Smirnov's test that those of one
-#             point, chosen beforehand, are uniform
+#             point, chosen in advance, are uniform
 #   first     the same of the smallest p_adjusted of each data set, which is
 #             uniform where no point has to do with the outcome; as it goes by
 #             steps of 1 / (B + 1), a share of one step, drawn, is taken off

@@ -1,5 +1,5 @@
-# The model of knn_plan(hosts = ): its constants, how far off it is, and what it
-# says of 1 to 1,000 hosts that fail.
+# The model of knn_plan(hosts = ): its constants, its error, and its predictions
+# for 1 to 1,000 hosts that fail.
 #   Rscript inst/bench/cluster_model.R fit [folder]       constants of stored runs
 #   Rscript inst/bench/cluster_model.R fit-gpu [folder]   those of GPUs only
 #   Rscript inst/bench/cluster_model.R check [folder]     real runs by tasks, CPU

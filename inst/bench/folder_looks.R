@@ -1,7 +1,7 @@
-# What a look at a folder of work costs, by the number of tasks and of workers:
-# every worker looks once before each task. Workers are made up: their claims
-# are files as another host would write them; tasks are empty files; receipts
-# are real. Run as
+# How long does a worker need to read the state of a folder of tasks, by the
+# number of tasks and of workers? Each does so before each task. Workers are
+# simulated: their claims are files as another host would write them; tasks are
+# empty files; receipts are real. Run as
 #
 #     Rscript inst/bench/folder_looks.R [folder]
 #
@@ -15,7 +15,7 @@ options(fsknn.num_threads = 1)
 inside <- asNamespace("fsknn")
 where <- word(1, tempdir())
 
-# A folder of so many tasks, none of them done.
+# A folder with this number of tasks, none of them done.
 make_folder <- function(num_tasks) {
   folder <- tempfile("looks-", where)
   options(fsknn.split_size = 1L)
@@ -60,7 +60,7 @@ seconds_of <- function(call, times) {
   system.time(for (i in seq_len(times)) call())[["elapsed"]] / times
 }
 
-# How many claims one look reads.
+# The number of claims that one reading of the state opens.
 count_reads <- function(job, open, state) {
   counter <- new.env()
   counter$reads <- 0

@@ -1,4 +1,4 @@
-# Do the readers of files stand whatever a file holds?
+# Do the readers of files withstand any input?
 #
 #   Rscript inst/bench/fuzz_files.R [inputs] [seed]
 #
@@ -178,7 +178,7 @@ fuzz_one <- function(file, right, is_ours) {
 }
 
 # Making words takes most of the time of an error, so that they are made for one
-# in 1,000 only, and what they are made of is looked at for all.
+# in 1,000 only, and their parts are checked for all.
 with_few_words <- function(expr) {
   quick <- function(file, line, must, found, hint = NULL, call = NULL) {
     stopifnot(
@@ -208,7 +208,7 @@ with_few_words <- function(expr) {
 }
 
 # Counts of what came of them. The first input that is not as it should be stops
-# it, and its bytes are told.
+# it, and its bytes are printed.
 fuzz_files <- function(num_inputs, seed) {
   set.seed(seed)
   folder <- tempfile("fuzz")

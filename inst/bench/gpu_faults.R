@@ -1,4 +1,4 @@
-# Faults of a real GPU, not made up as in the package's tests: another process
+# Faults of a real GPU, not simulated as in the package's tests: another process
 # that holds most of the memory, and an error that CUDA does not recover from.
 #
 #   sh inst/bench/gpu_faults.sh

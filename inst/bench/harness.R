@@ -199,7 +199,7 @@ pause <- function() {
 }
 
 # list(found, seconds, call, stats) of one search. `seconds`: of the device on a
-# GPU (of the search where a search does not tell them apart), of all cores on
+# GPU (of the search where it does not report them), of all cores on
 # a CPU.
 time_once <- function(search, backend) {
   pause()
@@ -303,7 +303,7 @@ store_table <- function(folder, file, table) {
 
 # --- The machine, without its name --------------------------------------------
 
-# What stands behind the first ":" or "=" of the first line that matches.
+# The text behind the first ":" or "=" of the first line that matches.
 first_match <- function(file, pattern) {
   lines <- tryCatch(readLines(file), error = function(e) "")
   trimws(sub("^[^:=]*[:=]", "", grep(pattern, lines, value = TRUE)[1]))

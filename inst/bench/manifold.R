@@ -5,7 +5,7 @@
 #   Rscript inst/bench/manifold.R 1533876 cuda 2     # the default is "auto", 2
 #
 # With the package and RSpectra installed (R_LIBS says where). The points lie on
-# a three-dimensional torus of radii 1, 0.8 and 0.65, turned into 20 dimensions,
+# a three-dimensional torus of radii 1, 0.8 and 0.65, rotated into 20 dimensions,
 # in noise of standard deviation 0.005 in each of these. The graph has k = 20 by
 # Euclidean distance, by `backend` and all threads; the map ten coordinates by
 # `num_threads`. Prints seconds of each step (elapsed, and of all cores

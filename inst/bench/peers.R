@@ -5,7 +5,7 @@
 #   run()     one search; gives list(seconds, index), index n x k from 1, the
 #             point itself excluded
 #   float     its distances are in single precision
-#   rounds_at_most, if it shall have fewer than the others
+#   rounds_at_most, where it takes part in fewer than the others
 #   try_small is tried on few points first, being slow
 # All get points that are ready: for Pearson, centred and of length 1, so that
 # the Euclidean order is that of 1 - r. What that costs is not on their clock,
@@ -153,12 +153,17 @@ faiss_peers <- function(points, k, product, threads, missing) {
 
 # --- Packages -----------------------------------------------------------------
 
-bioc_peer <- function(points, k, threads, name, class) {
+package_peer <- function(name, package, threads, what, run) {
   list(
-    name = paste("BiocNeighbors", name), threads = threads, float = FALSE,
-    missing = has_package("BiocNeighbors"), what = "findKNN()",
-    try_small = TRUE,
-    run = function() {
+    name = name, threads = threads, float = FALSE,
+    missing = has_package(package), what = what, try_small = TRUE, run = run
+  )
+}
+
+bioc_peer <- function(points, k, threads, name, class) {
+  package_peer(
+    paste("BiocNeighbors", name), "BiocNeighbors", threads, "findKNN()",
+    function() {
       workers <- if (threads == 1) {
         BiocParallel::SerialParam()
       } else {
@@ -175,39 +180,25 @@ bioc_peer <- function(points, k, threads, name, class) {
 }
 
 fnn_peer <- function(points, k, algorithm) {
-  list(
-    name = paste("FNN", algorithm), threads = 1L, float = FALSE,
-    missing = has_package("FNN"), what = "get.knn()", try_small = TRUE,
-    run = function() {
-      timed(function() {
-        FNN::get.knn(points, k, algorithm = algorithm)$nn.index
-      })
-    }
-  )
+  package_peer(paste("FNN", algorithm), "FNN", 1L, "get.knn()", function() {
+    timed(function() FNN::get.knn(points, k, algorithm = algorithm)$nn.index)
+  })
 }
 
-# With two threads the queries are dealt to two processes.
+# With two threads the queries are split between two processes.
 rann_peer <- function(points, k, threads) {
   search <- function(rows) {
     RANN::nn2(points, points[rows, , drop = FALSE], k + 1L)$nn.idx
   }
-  list(
-    name = "RANN", threads = threads, float = FALSE,
-    missing = has_package("RANN"), try_small = TRUE,
-    what = if (threads == 1) "nn2()" else "nn2(), one process a thread",
-    run = function() {
-      n <- nrow(points)
-      found <- timed(function() {
-        if (threads == 1) {
-          return(search(seq_len(n)))
-        }
-        pieces <- parallel::splitIndices(n, threads)
-        do.call(rbind, parallel::mclapply(pieces, search, mc.cores = threads))
-      })
-      found$index <- drop_self(t(found$index))
-      found
-    }
-  )
+  what <- if (threads == 1) "nn2()" else "nn2(), one process a thread"
+  package_peer("RANN", "RANN", threads, what, function() {
+    found <- timed(function() {
+      pieces <- parallel::splitIndices(nrow(points), threads)
+      do.call(rbind, parallel::mclapply(pieces, search, mc.cores = threads))
+    })
+    found$index <- drop_self(t(found$index))
+    found
+  })
 }
 
 # --- scikit-learn, in a process of its own ------------------------------------
@@ -256,7 +247,7 @@ sklearn_peer <- function(points, k, threads, missing) {
   )
 }
 
-# --- Who stands in which table ------------------------------------------------
+# --- The peers of each table --------------------------------------------------
 
 peers_of_graph <- function(x, k, threads, first_size, missing) {
   points <- unit_rows(x)

@@ -350,7 +350,7 @@ bench_cpu <- function() {
   sizes <- as.integer(words[-1])
   if (length(sizes) == 0) sizes <- c(500, 1000, 2000, 5000, 10000, 24158)
   study <- study_probes()
-  # What takes 20 seconds or more by the limit is not looked at one by one; and
+  # What takes 20 seconds or more by the limit is not computed in full; and
   # of many points those above a low threshold take long by pairs, too.
   searches <- function(x, what) {
     thresholds <- c(if (nrow(x) <= 5000) 0.8, 0.9)

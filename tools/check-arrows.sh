@@ -10,7 +10,8 @@
 # unit, as core/files.cpp, includes what it compiles at once; no other file
 # includes a .cpp.
 
-# The folders of src/cuda: each includes itself and those before it.
+# The folders of src/core and src/cuda: each includes itself and those before it.
+core_folders="base contract rows files cover search graph"
 cuda_folders="plan device prepare exact filter missing triples search"
 
 # What builds without a toolkit have of src/cuda: none of it knows CUDA, however
@@ -28,12 +29,14 @@ cd "${1:-.}" || exit 1
 status=0
 
 find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
-  xargs awk -v folders="$cuda_folders" -v in_every_build="$in_every_build" \
+  xargs awk -v core="$core_folders" -v cuda="$cuda_folders" -v in_every_build="$in_every_build" \
     -v system_headers="$system_headers" \
     -v starts_threads="$starts_threads" '
   BEGIN {
-    count = split(folders, names)
-    for (i = 1; i <= count; ++i) floor_of[names[i]] = i
+    count = split(core, names)
+    for (i = 1; i <= count; ++i) floor_of["core/" names[i]] = i
+    count = split(cuda, names)
+    for (i = 1; i <= count; ++i) floor_of["cuda/" names[i]] = i
     count = split(system_headers, names)
     for (i = 1; i <= count; ++i) is_system[names[i]] = 1
     gsub(/ /, "|", in_every_build)
@@ -45,14 +48,13 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
     return path ~ /\// ? substr(path, 1, index(path, "/") - 1) : "bind"
   }
 
-  # How high in src/cuda: the interface, which stands there itself, is below all
-  # folders, and units and what takes the place of the engine are above them.
+  # The level of a file of src/core or src/cuda. The interface of src/cuda is below
+  # all folders; units, and the stub of the engine, are above them.
   function height_of(path,   folder) {
-    if (path ~ /^cuda\/[^\/]*\.cpp$/) return 100
+    if (path ~ /^[a-z]+\/[^\/]*\.cpp$/) return 100
     if (path !~ /\/.*\//) return 0
     folder = path
-    sub(/^cuda\//, "", folder)
-    sub(/\/.*/, "", folder)
+    sub(/\/[^\/]*$/, "", folder)
     return folder in floor_of ? floor_of[folder] : -1
   }
 
@@ -79,8 +81,8 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
     is_plain = path ~ /pp$/
     if (part !~ /^(bind|core|cpu|cuda)$/)
       wrong("no part of src has this name")
-    if (part == "cuda" && height_of(path) < 0)
-      wrong("no folder of src/cuda has this name (tools/check-arrows.sh)")
+    if (part ~ /^c(ore|uda)$/ && height_of(path) < 0)
+      wrong("no folder of src/" part " has this name (tools/check-arrows.sh)")
   }
 
   /^[ \t]*#[ \t]*include[ \t]*"/ {
@@ -101,7 +103,7 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
       wrong(part " may not include this")
     else if (is_plain && target ~ /\.cuh$/)
       wrong("plain C++ may not include what nvcc compiles")
-    else if (to == "cuda" && part == "cuda" &&
+    else if (to == part && part ~ /^c(ore|uda)$/ &&
              height_of(target) > height_of(path))
       wrong("this is higher up")
   }

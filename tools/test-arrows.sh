@@ -44,6 +44,7 @@ plant src/cuda/search/engine.cpp '#include <Rcpp.h>' "only bindings know R"
 plant src/cuda/plan/plan.hpp '#include "cuda/device/faults.hpp"' \
   "this is higher up"
 plant src/cuda/backend.hpp '#include "cuda/plan/plan.hpp"' "this is higher up"
+plant src/core/rows/scan.cpp '#include "core/search/plan.hpp"' "this is higher up"
 plant src/cuda/search/engine.cpp '#include "cuda/exact/sorting.cuh"' \
   "plain C++ may not include what nvcc compiles"
 plant src/cuda/filter/half_bound.hpp '#include "cuda/device/check.hpp"' \

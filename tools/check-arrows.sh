@@ -8,7 +8,7 @@
 # src/cuda knows CUDA, in .cpp that a build without a toolkit leaves out. What
 # only nvcc compiles is in .cu and .cuh: no .hpp and no .cpp includes a .cuh. A
 # unit, as core/files.cpp, includes what it compiles at once; no other file
-# includes a .cpp.
+# includes a .cpp or .cu.
 
 # The folders of src/core and src/cuda: each includes itself and those before it.
 core_folders="base contract rows files cover search graph"
@@ -51,7 +51,7 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
   # The level of a file of src/core or src/cuda. The interface of src/cuda is below
   # all folders; units, and the stub of the engine, are above them.
   function height_of(path,   folder) {
-    if (path ~ /^[a-z]+\/[^\/]*\.cpp$/) return 100
+    if (path ~ /^[a-z]+\/[^\/]*\.(cpp|cu)$/) return 100
     if (path !~ /\/.*\//) return 0
     folder = path
     sub(/\/[^\/]*$/, "", folder)
@@ -95,9 +95,9 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
       asked[count_asked] = target
       asked_at[count_asked] = FILENAME ":" FNR
     }
-    if (target ~ /\.cpp$/) {
-      if (path !~ /^[a-z]+\/[a-z]+\.cpp$/ || to != part)
-        wrong("only a unit includes a .cpp")
+    if (target ~ /\.(cpp|cu)$/) {
+      if (path !~ /^[a-z]+\/[a-z_]+\.(cpp|cu)$/ || to != part)
+        wrong("only a unit includes a .cpp or .cu")
     } else if (to == "bind" ? part != "bind" || target !~ /^(bind_.*\.hpp|fsknn_types\.h)$/ \
                      : to != part && to != "core" && part != "bind")
       wrong(part " may not include this")

@@ -52,9 +52,9 @@ plant src/cuda/filter/half_bound.hpp '#include "cuda/device/check.hpp"' \
 plant src/bind_common.cpp '#include "cuda/device/staging.hpp"' \
   "a build without CUDA cannot include this"
 plant src/core/rows/scan.cpp '#include "core/rows/filled.cpp"' \
-  "only a unit includes a .cpp"
+  "only a unit includes a .cpp or .cu"
 plant src/core/rows.cpp '#include "cpu/search/few.cpp"' \
-  "only a unit includes a .cpp"
+  "only a unit includes a .cpp or .cu"
 plant src/cuda/plan.cpp '#include "cuda/search/rounds.cpp"' \
   "a build without CUDA cannot include this"
 plant src/core/base/pieces.hpp '#include <omp.h>' "only core/base/team.cpp knows OpenMP"

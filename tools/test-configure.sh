@@ -65,15 +65,18 @@ expect() {
   fi
 }
 
+# in_unit NAME: a unit includes this file.
+in_unit() {
+  grep -q "^#include \"$1\"" "$root"/src/*/*.cpp "$root"/src/*/*.cu
+}
+
 # Makevars.in cannot use a wildcard, so that a new file can be forgotten: it is
 # in a unit, or in the list.
 for file in "$root"/src/*.cpp "$root"/src/*/*.cpp "$root"/src/*/*/*.cpp \
-  "$root"/src/*/*/*.cu; do
+  "$root"/src/*/*.cu "$root"/src/*/*/*.cu; do
   [ -f "$file" ] || continue
   object=${file#"$root"/src/}
-  if grep -q "^#include \"$object\"" "$root"/src/*/*.cpp; then
-    continue
-  fi
+  ! in_unit "$object" || continue
   object=${object%.*}.o
   case " $(sed 's/#.*//' "$root/src/Makevars.in" | tr '\n\t' '  ') " in
     *" $object "*) ;;
@@ -85,17 +88,18 @@ done
 # long as the C++ compiler for what does not. Kernels stand in no header, which
 # any file may include.
 kernels='__global__|<<<|cudaLaunchKernel|cudaLaunchCooperative'
-for file in "$root"/src/cuda/*/*.cu; do
+for file in "$root"/src/cuda/*.cu "$root"/src/cuda/*/*.cu; do
   name=${file#"$root"/src/}
+  if ! grep -q -E "$kernels|^#include \".*[.]cu\"" "$file"; then
+    echo "$name holds no kernel and starts none: it is a .cpp"
+    status=1
+  fi
+  ! in_unit "$name" || continue
   rule=$(sed -n "\\|^${name%.cu}\.o: |{n;p;}" "$root/src/Makevars.in" |
     tr -d '\t')
   wanted="\$(NVCC_KERNELS) -c $name -o ${name%.cu}.o"
   if [ "$rule" != "$wanted" ]; then
     echo "src/Makevars.in: the rule of $name must be '$wanted', not '$rule'"
-    status=1
-  fi
-  if ! grep -q -E "$kernels" "$file"; then
-    echo "$name holds no kernel and starts none: it is a .cpp"
     status=1
   fi
 done

@@ -6,13 +6,13 @@
 #include <stdexcept>
 
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/exact/warp_lists.cuh"
 
 namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kWarp = 32;
 constexpr int kCutThreads = 256;
 // Lists of more candidates are cut by a block each, not by a warp: a block's
 // threads wait for each other at each step.

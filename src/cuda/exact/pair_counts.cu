@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/prepare/rules.cuh"
 
 namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kThreads = 256;
 // So many breaks and counters are in shared memory; of more in the device's.
 constexpr std::int64_t kMostShared = 2048;
 // Blocks down a chunk: each adds its counters to the whole.

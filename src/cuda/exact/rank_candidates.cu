@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/exact/candidates.hpp"
 #include "cuda/exact/exact_step.cuh"
 #include "cuda/exact/pair_sum.cuh"
@@ -15,7 +16,6 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kWarp = 32;
 constexpr int kRankThreads = 256;
 
 // Of lists no longer than this a small block does a row, and has room for all.

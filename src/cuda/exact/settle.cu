@@ -6,14 +6,13 @@
 
 #include "core/base/select.hpp"
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/prepare/rules.cuh"
 
 namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr int kThreads = 256;
 constexpr int kRankThreads = 128;
 constexpr unsigned kWholeWarp = 0xffffffffu;
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/exact/ascending.hpp"
 #include "cuda/exact/buckets.cuh"
 #include "cuda/exact/exact_step.cuh"
@@ -15,8 +16,6 @@
 namespace fsknn {
 namespace cuda {
 namespace {
-
-constexpr int kWarp = 32;
 
 /// A list's slots are put in their order by a block.
 struct ArrangeBlock {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/exact/pair_sum.cuh"
 #include "cuda/prepare/rules.cuh"
 
@@ -12,7 +13,6 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kThreads = 256;
 using Block = ExactBlock<kThreads>;
 
 // The contract's distances of candidates, and those within a limit. In and out:

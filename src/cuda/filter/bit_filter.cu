@@ -1,3 +1,4 @@
+#include "cuda/device/warps.cuh"
 #include "cuda/filter/bit_pairs.hpp"
 
 #include <stdexcept>
@@ -11,9 +12,6 @@
 namespace fsknn {
 namespace cuda {
 namespace {
-
-constexpr int kWarp = 32;
-constexpr int kThreads = 256;
 
 // One warp a row. In: prepared rows; slots [count]. Out: their bits, 2 to a
 // half's 32 features; counts [slots]; others: 1 where an entry is neither 0

@@ -1,4 +1,5 @@
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/filter/byte_pairs.hpp"
 
 namespace fsknn {
@@ -7,35 +8,28 @@ namespace {
 
 // byte_bound.hpp has the bound.
 
-constexpr int kWarp = 32;
-constexpr int kThreads = 128;
+constexpr int kByteThreads = 128;
 
 /// Of each warp, then of all: in the same order whenever.
 struct BlockTerms {
-  double of_warp[3][kThreads / kWarp];
+  double of_warp[3][kByteThreads / kWarp];
 };
-
-__device__ inline double warp_sum(double x) {
-  for (int gap = kWarp / 2; gap > 0; gap /= 2)
-    x += __shfl_xor_sync(0xffffffffu, x, gap);
-  return x;
-}
 
 /// A prepared row of length 1 into shared memory, turned, by the block.
 __device__ inline void turn_row(const PreparedRows& from, std::int64_t row,
                                 const Turning& turning, double* turned) {
   const int thread = static_cast<int>(threadIdx.x);
   const double to_one = from.to_length_one(row);
-  for (std::int64_t f = thread; f < turning.size; f += kThreads)
+  for (std::int64_t f = thread; f < turning.size; f += kByteThreads)
     turned[f] =
         f < from.padded ? from.rows[row * from.padded + f] * to_one : 0.0;
   __syncthreads();
-  turn(turning, turned, thread, kThreads, [] { __syncthreads(); });
+  turn(turning, turned, thread, kByteThreads, [] { __syncthreads(); });
 }
 
 // In: prepared rows; slots [count]. In and out: see ByteForms. Grid: one block
-// a row. Block: kThreads. Shared: a turned row, dynamic.
-__global__ void __launch_bounds__(kThreads)
+// a row. Block: kByteThreads. Shared: a turned row, dynamic.
+__global__ void __launch_bounds__(kByteThreads)
     round_to_bytes(const PreparedRows from, const std::int32_t* slots,
                    const ByteForms to) {
   extern __shared__ double turned[];
@@ -46,7 +40,7 @@ __global__ void __launch_bounds__(kThreads)
   const int thread = static_cast<int>(threadIdx.x);
   turn_row(from, blockIdx.x, rule.turning, turned);
   ByteTerms terms;
-  for (std::int64_t f = thread; f < rule.turning.size; f += kThreads) {
+  for (std::int64_t f = thread; f < rule.turning.size; f += kByteThreads) {
     const double y = turned[f];
     const double q = byte_of(y, rule.step);
     const double lost = y - q * rule.step;
@@ -63,7 +57,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   __syncthreads();
   terms = {};
-  for (int w = 0; w < kThreads / kWarp; ++w) {
+  for (int w = 0; w < kByteThreads / kWarp; ++w) {
     terms.whole += shared.of_warp[0][w];
     terms.bytes += shared.of_warp[1][w];
     terms.rounding += shared.of_warp[2][w];
@@ -71,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
   const ByteBounds bounds = byte_bounds(rule, terms);
   const bool magnitude = to.sign == Sign::absolute;
 
-  for (std::int64_t f = thread; f < rule.turning.size; f += kThreads) {
+  for (std::int64_t f = thread; f < rule.turning.size; f += kByteThreads) {
     const std::int8_t q = static_cast<std::int8_t>(
         bounds.wild && !magnitude ? 0 : byte_of(turned[f], rule.step));
     *to.rows.at(slot, f) = q;
@@ -79,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   // A magnitude's error is added to none of its products.
   const int sign = magnitude ? 0 : to.sign == Sign::negative ? -1 : 1;
-  for (std::int64_t p = thread; p < rule.parts; p += kThreads) {
+  for (std::int64_t p = thread; p < rule.parts; p += kByteThreads) {
     const std::int8_t part =
         static_cast<std::int8_t>(sign * rule.part(bounds.held(), p));
     const std::int8_t unit = static_cast<std::int8_t>(rule.part_unit(p));
@@ -98,35 +92,35 @@ __global__ void __launch_bounds__(kThreads)
       static_cast<unsigned long long>(__double_as_longlong(bounds.share)));
 }
 
-// Grid: one block a sampled row. Block: kThreads. Shared: a turned row,
+// Grid: one block a sampled row. Block: kByteThreads. Shared: a turned row,
 // dynamic.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kByteThreads)
     find_largest(const PreparedRows sample, const Turning turning,
                  double* largest_of) {
   extern __shared__ double turned[];
-  __shared__ double of_warp[kThreads / kWarp];
+  __shared__ double of_warp[kByteThreads / kWarp];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
   turn_row(sample, blockIdx.x, turning, turned);
   double largest = 0.0;
-  for (std::int64_t f = thread; f < turning.size; f += kThreads)
+  for (std::int64_t f = thread; f < turning.size; f += kByteThreads)
     largest = fmax(largest, fabs(turned[f]));
   for (int gap = kWarp / 2; gap > 0; gap /= 2)
     largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, gap));
   if (lane == 0) of_warp[thread / kWarp] = largest;
   __syncthreads();
   if (thread > 0) return;
-  for (int w = 1; w < kThreads / kWarp; ++w)
+  for (int w = 1; w < kByteThreads / kWarp; ++w)
     largest = fmax(largest, of_warp[w]);
   largest_of[blockIdx.x] = largest;
 }
 
 /// Points that a warp multiplies with a row, one after the other.
 constexpr std::int64_t kPointsAWarp = 16;
-constexpr std::int64_t kPointsABlock = kPointsAWarp * (kThreads / kWarp);
+constexpr std::int64_t kPointsABlock = kPointsAWarp * (kByteThreads / kWarp);
 
-// Grid: x over kPointsABlock points, y over rows. Block: kThreads. Shared:
+// Grid: x over kPointsABlock points, y over rows. Block: kByteThreads. Shared:
 // none.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kByteThreads)
     multiply_sample(const PreparedRows sample, std::int64_t points,
                     double* products) {
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
@@ -160,7 +154,7 @@ std::size_t turned_bytes(Kernel kernel, const Turning& turning) {
 void start_largest_entries(const PreparedRows& sample, std::int64_t rows,
                            const Turning& turning, double* largest,
                            cudaStream_t stream) {
-  find_largest<<<static_cast<unsigned>(rows), kThreads,
+  find_largest<<<static_cast<unsigned>(rows), kByteThreads,
                  turned_bytes(find_largest, turning), stream>>>(sample, turning,
                                                                 largest);
   CUDA_CHECK(cudaGetLastError());
@@ -172,7 +166,7 @@ void start_sample_products(const PreparedRows& sample, std::int64_t rows,
   const dim3 grid(
       static_cast<unsigned>((points + kPointsABlock - 1) / kPointsABlock),
       static_cast<unsigned>(rows));
-  multiply_sample<<<grid, kThreads, 0, stream>>>(sample, points, products);
+  multiply_sample<<<grid, kByteThreads, 0, stream>>>(sample, points, products);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -180,7 +174,7 @@ void start_byte_rows(const PreparedRows& from, std::int64_t count,
                      const std::int32_t* slots, const ByteForms& to,
                      cudaStream_t stream) {
   if (count == 0) return;
-  round_to_bytes<<<static_cast<unsigned>(count), kThreads,
+  round_to_bytes<<<static_cast<unsigned>(count), kByteThreads,
                    turned_bytes(round_to_bytes, to.rule.turning), stream>>>(
       from, slots, to);
   CUDA_CHECK(cudaGetLastError());

@@ -3,6 +3,7 @@
 #include "cuda/device/check.hpp"
 #include "cuda/device/resources.hpp"
 #include "cuda/device/transfer.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/filter/bit_bound.hpp"
 #include "cuda/filter/bit_pairs.hpp"
 #include "cuda/filter/half_pairs.hpp"
@@ -10,9 +11,6 @@
 namespace fsknn {
 namespace cuda {
 namespace {
-
-constexpr int kWarp = 32;
-constexpr int kThreads = 256;
 
 /// What there is besides small whole numbers: of `wild` rows, and values above
 /// those of the codes.

@@ -2,15 +2,13 @@
 
 #include "cuda/device/check.hpp"
 #include "cuda/device/resources.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/filter/elementwise_rows.cuh"
 #include "cuda/filter/float_pairs.hpp"
 
 namespace fsknn {
 namespace cuda {
 namespace {
-
-constexpr int kWarp = 32;
-constexpr int kThreads = 256;
 
 // One warp a row. In: prepared rows [count x padded], row-major, and their
 // sums; centre [padded]; slots [count]. Out: their slots. Grid: x over rows.

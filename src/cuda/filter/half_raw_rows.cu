@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_pairs.hpp"
 
@@ -13,15 +14,8 @@ namespace {
 
 // half_bound.hpp has the bound.
 
-constexpr int kWarp = 32;
-constexpr int kThreads = 256;
-constexpr int kSample = 64;
+constexpr int kCentreSample = 64;
 
-__device__ inline double warp_sum(double x) {
-  for (int gap = kWarp / 2; gap > 0; gap /= 2)
-    x += __shfl_xor_sync(0xffffffffu, x, gap);
-  return x;
-}
 /// What entries of row r are multiplied by before all.
 __device__ inline double to_row(const PreparedRows& from, std::int64_t r,
                                 RawSum sum) {
@@ -34,10 +28,10 @@ __device__ inline double warp_largest(double x) {
 }
 
 // The centre: each feature's median over the sample, which no single row moves.
-// Grid: x over features. Block: kSample. Shared: 512 bytes, static.
+// Grid: x over features. Block: kCentreSample. Shared: 512 bytes, static.
 __global__ void find_centre(const PreparedRows sample, int count, RawSum sum,
                             double* centre) {
-  __shared__ double values[kSample];
+  __shared__ double values[kCentreSample];
   const int own = static_cast<int>(threadIdx.x);
   const std::int64_t feature = blockIdx.x;
   if (own < count)
@@ -55,7 +49,7 @@ __global__ void find_centre(const PreparedRows sample, int count, RawSum sum,
 // Block: kThreads. Shared: 512 bytes, static.
 __global__ void find_scale(const PreparedRows sample, int count, RawSum sum,
                            const double* centre, int typical, double* scale) {
-  __shared__ double length[kSample];
+  __shared__ double length[kCentreSample];
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   for (int row = static_cast<int>(threadIdx.x) / kWarp; row < count;
        row += kThreads / kWarp) {
@@ -219,15 +213,16 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
 
 void start_raw_form(const PreparedRows& sample, std::int64_t count,
                     const RawForm& to, cudaStream_t stream) {
-  const int size = static_cast<int>(std::min<std::int64_t>(count, kSample));
+  const int size =
+      static_cast<int>(std::min<std::int64_t>(count, kCentreSample));
   const bool products = to.sum == RawSum::product;
   if (products) {
     CUDA_CHECK(cudaMemsetAsync(
         to.centre, 0, static_cast<std::size_t>(sample.padded) * sizeof(double),
         stream));
   } else {
-    find_centre<<<static_cast<unsigned>(sample.padded), kSample, 0, stream>>>(
-        sample, size, to.sum, to.centre);
+    find_centre<<<static_cast<unsigned>(sample.padded), kCentreSample, 0,
+                  stream>>>(sample, size, to.sum, to.centre);
     CUDA_CHECK(cudaGetLastError());
   }
   find_scale<<<1, kThreads, 0, stream>>>(sample, size, to.sum, to.centre,

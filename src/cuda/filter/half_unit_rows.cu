@@ -1,4 +1,5 @@
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_pairs.hpp"
 
@@ -7,15 +8,6 @@
 namespace fsknn {
 namespace cuda {
 namespace {
-
-constexpr int kWarp = 32;
-constexpr int kThreads = 256;
-
-__device__ inline double warp_sum(double x) {
-  for (int gap = kWarp / 2; gap > 0; gap /= 2)
-    x += __shfl_xor_sync(0xffffffffu, x, gap);
-  return x;
-}
 
 /// Doubles that are not negative are in the order of their bits. One that is no
 /// number counts as larger than all.

@@ -8,6 +8,7 @@
 #include "cuda/device/check.hpp"
 #include "cuda/device/resources.hpp"
 #include "cuda/device/transfer.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/filter/bit_bound.hpp"
 #include "cuda/filter/bit_pairs.hpp"
 #include "cuda/filter/half_pairs.hpp"
@@ -16,8 +17,6 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr int kThreads = 256;
 constexpr unsigned kWholeWarp = 0xffffffffu;
 /// Rows that say whether there may be others.
 constexpr std::int64_t kSample = 1024;

@@ -4,6 +4,7 @@
 #include "cuda/device/check.hpp"
 #include "cuda/device/resources.hpp"
 #include "cuda/device/transfer.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/filter/elementwise_rows.cuh"
 #include "cuda/filter/whole_bound.hpp"
 #include "cuda/filter/whole_choice.hpp"
@@ -13,8 +14,6 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr int kThreads = 256;
 // Of the sample: rows, and columns that each meets.
 constexpr std::int64_t kSampledRows = 16, kMostColumns = 8192;
 

@@ -2,6 +2,7 @@
 
 #include "core/contract/masked.hpp"
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/missing/difference_bound.hpp"
 #include "cuda/missing/masked_kernels.hpp"
 
@@ -157,13 +158,6 @@ __global__ void __launch_bounds__(DifferenceTile::threads, 2)
             static_cast<std::int32_t>(w.column0 + at_column);
     }
   }
-}
-
-__device__ inline double warp_sum(double x) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2)
-    x += __shfl_xor_sync(0xffffffffu, x, step);
-  return x;
 }
 
 // The filter's rows: a warp takes the columns' centres off a row and brings it

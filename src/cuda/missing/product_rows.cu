@@ -2,18 +2,12 @@
 
 #include "core/contract/masked.hpp"
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/missing/masked_kernels.hpp"
 
 namespace fsknn {
 namespace cuda {
 namespace {
-
-__device__ inline double warp_sum(double x) {
-#pragma unroll
-  for (int step = 16; step > 0; step /= 2)
-    x += __shfl_xor_sync(0xffffffffu, x, step);
-  return x;
-}
 
 /// A row's numbers, times its own length's inverse.
 struct UnitRow {

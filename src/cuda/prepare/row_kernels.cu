@@ -16,7 +16,6 @@ struct TurnTile {
 };
 
 constexpr int kRowsPerBlock = 32;
-constexpr int kMakeThreads = 128;
 constexpr std::int64_t kMostGridY = 65535;
 
 // A panel as R holds a matrix to rows, by tiles. Grid: x over tiles of rows, y

@@ -16,6 +16,9 @@
 namespace fsknn {
 namespace cuda {
 
+/// Of a block that makes one row.
+static constexpr int kMakeThreads = 128;
+
 /// A panel's rows and where each of them goes. All pointers are device memory.
 struct PanelRows {
   std::int64_t count = 0;  ///< rows of the panel

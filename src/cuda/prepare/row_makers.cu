@@ -12,8 +12,6 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kMakeThreads = 128;
-
 /// What latent rows are made of. Device memory.
 struct LatentParts {
   LatentRule rule;

@@ -4,14 +4,13 @@
 
 #include "cuda/device/check.hpp"
 #include "cuda/device/transfer.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/plan/plan.hpp"
 
 namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr int kThreads = 256;
 /// Lists of some slots: entries and counts of the first of them on.
 struct OtherLists {
   const Candidate* entries;

@@ -10,12 +10,12 @@
 #include "core/base/pieces.hpp"
 #include "cuda/device/transfer.hpp"
 #include "cuda/device/wait_at_end.hpp"
+#include "cuda/device/warps.cuh"
 
 namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kThreads = 256;
 static_assert(kThreads == kFilterBlock, "a thread a slot");
 // Points that the filter's form is learnt from: so many, where the lists, which
 // are not there yet, will take more memory than they do.

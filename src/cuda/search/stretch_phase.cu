@@ -6,13 +6,13 @@
 
 #include "cuda/device/transfer.hpp"
 #include "cuda/device/wait_at_end.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/plan/pieces.hpp"
 
 namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kThreads = 256;
 // Parts of the host's work, for its threads.
 constexpr std::int64_t kParts = 64;
 

@@ -5,15 +5,12 @@
 #include <algorithm>
 
 #include "cuda/device/transfer.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/prepare/rules.cuh"
 
 namespace fsknn {
 namespace cuda {
-namespace {
-
-constexpr int kThreads = 256;
-
-}  // namespace
+namespace {}  // namespace
 
 /// A band of a chunk's rows, and who is within of it. Device memory.
 struct Band {

@@ -13,9 +13,9 @@ namespace cuda {
 namespace {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-constexpr int kThreads = HopperBlock::threads;
+constexpr int kBitThreads = HopperBlock::threads;
 #else
-constexpr int kThreads = 32;
+constexpr int kBitThreads = 32;
 #endif
 
 // A thread's sums of 16 columns, where they can be taken one by one.
@@ -23,7 +23,7 @@ constexpr int kTaken = 16;
 constexpr int kTakenBytes = 4 * HopperBlock::consumers * kTaken * 32 * 4;
 constexpr int kFilterBytes = SquareMemory::others;
 constexpr int kBinBytes = 14336;
-constexpr int kCountBytes = SquareMemory::others + kTakenBytes + kBinBytes;
+constexpr int kBitCountBytes = SquareMemory::others + kTakenBytes + kBinBytes;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -62,9 +62,9 @@ __device__ inline void put_counted(const TripleTileWork& work,
 #endif
 
 // A cluster a square, in turn. In: the pool, lists and jobs of the work. Out:
-// candidates. Grid: x, clusters of two. Block: kThreads. Shared: kFilterBytes.
-// No code but Hopper's does anything.
-__global__ void __launch_bounds__(kThreads, 1)
+// candidates. Grid: x, clusters of two. Block: kBitThreads. Shared:
+// kFilterBytes. No code but Hopper's does anything.
+__global__ void __launch_bounds__(kBitThreads, 1)
     filter_squares(const TripleTileWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char memory[];
@@ -100,8 +100,8 @@ __global__ void __launch_bounds__(kThreads, 1)
 #endif
 }
 
-// The same. Out: counts of bins. Shared: kCountBytes.
-__global__ void __launch_bounds__(kThreads, 1)
+// The same. Out: counts of bins. Shared: kBitCountBytes.
+__global__ void __launch_bounds__(kBitThreads, 1)
     count_squares_bins(const TripleTileWork work, const TripleBins bins) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char memory[];
@@ -189,7 +189,7 @@ void start_triple_bit_filter(const TripleTileWork& work, cudaStream_t stream) {
 
 void start_triple_bit_counts(const TripleTileWork& work, const TripleBins& bins,
                              cudaStream_t stream) {
-  start_squares(count_squares_bins, kCountBytes, work, stream, work, bins);
+  start_squares(count_squares_bins, kBitCountBytes, work, stream, work, bins);
 }
 
 bool has_triple_bits() { return has_warpgroups(filter_squares); }

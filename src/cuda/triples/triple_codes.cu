@@ -1,15 +1,12 @@
 // Small whole numbers as thermometer codes, and X of the others of an apex, as
 // squares want them.
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/triples/triple_squares.cuh"
 
 namespace fsknn {
 namespace cuda {
 namespace {
-
-constexpr int kWarp = 32;
-constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / kWarp;
 
 // One warp 32 features of a row. In: the points' rows. Out: to [count x depth],
 // where there are features. Grid: any, x. Block: kThreads.

@@ -92,13 +92,13 @@ __global__ void __launch_bounds__(Block::threads)
   });
 }
 
-constexpr int kCountBytes = 32768;
+constexpr int kExactCountBytes = 32768;
 
 // In: candidates. Out: counts of bins. Grid: any, x. Block: Block::threads.
 __global__ void __launch_bounds__(Block::threads)
     count_settled(const TripleTileWork work, const TripleBins bins) {
-  __shared__ double shared[kCountBytes / sizeof(double)];
-  BlockCounts counts(bins, shared, kCountBytes);
+  __shared__ double shared[kExactCountBytes / sizeof(double)];
+  BlockCounts counts(bins, shared, kExactCountBytes);
   for_settled(work,
               [&](const TripleCandidate&, double similarity, bool is_one) {
                 if (is_one) counts.add(counts.bin_of(similarity), 1);

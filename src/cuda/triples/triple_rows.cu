@@ -4,6 +4,7 @@
 
 #include "core/search/triples.hpp"
 #include "cuda/device/check.hpp"
+#include "cuda/device/warps.cuh"
 #include "cuda/triples/triple_bound.hpp"
 #include "cuda/triples/triple_kernels.hpp"
 
@@ -11,9 +12,6 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kWarp = 32;
-constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / kWarp;
 constexpr int kPiece = 8;  // halves that are read at once
 
 // In: x [size], not negative. Out: largest. Grid: any, x. Block: kThreads.

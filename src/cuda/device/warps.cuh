@@ -1,0 +1,22 @@
+#pragma once
+
+// What kernels have in common: a warp, a block of those that go through rows,
+// and sums over a warp's threads.
+
+namespace fsknn {
+namespace cuda {
+
+static constexpr int kWarp = 32;
+static constexpr int kThreads = 256;
+static constexpr int kWarps = kThreads / kWarp;
+
+/// The same bits in every thread of the warp.
+__device__ inline double warp_sum(double x) {
+#pragma unroll
+  for (int gap = kWarp / 2; gap > 0; gap /= 2)
+    x += __shfl_xor_sync(0xffffffffu, x, gap);
+  return x;
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -1,0 +1,5 @@
+// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+
+#include "cuda/prepare/ranks.cu"
+#include "cuda/prepare/row_kernels.cu"
+#include "cuda/prepare/row_makers.cu"

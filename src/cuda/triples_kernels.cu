@@ -1,0 +1,8 @@
+// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+
+#include "cuda/triples/triple_bits.cu"
+#include "cuda/triples/triple_codes.cu"
+#include "cuda/triples/triple_counts.cu"
+#include "cuda/triples/triple_exact.cu"
+#include "cuda/triples/triple_filter.cu"
+#include "cuda/triples/triple_rows.cu"

@@ -5,8 +5,7 @@
 #include "bind_within.hpp"
 #include "core/search/between.hpp"
 #include "core/search/merged_lists.hpp"
-#include "cpu/search/between.hpp"
-#include "cpu/search/within.hpp"
+#include "cpu/search/engine.hpp"
 #include "cuda/backend.hpp"
 
 using namespace fsknn;

@@ -1,8 +1,7 @@
 // What is counted, or added up, over all pairs of points.
 
 #include "bind_common.hpp"
-#include "cpu/search/connectivity.hpp"
-#include "cpu/search/pair_histogram.hpp"
+#include "cpu/search/engine.hpp"
 #include "cuda/backend.hpp"
 
 using namespace fsknn;

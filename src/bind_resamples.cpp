@@ -12,7 +12,6 @@
 #include "core/rows/vanishing.hpp"
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/engine.hpp"
-#include "cpu/search/listed_pairs.hpp"
 #include "cuda/backend.hpp"
 
 using namespace fsknn;

@@ -2,7 +2,7 @@
 
 #include "bind_within.hpp"
 #include "bind_held.hpp"
-#include "cpu/search/within.hpp"
+#include "cpu/search/engine.hpp"
 #include "cuda/backend.hpp"
 
 using namespace fsknn;

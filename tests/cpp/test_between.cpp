@@ -20,8 +20,7 @@
 #include "core/search/brute.hpp"
 #include "core/search/merged_lists.hpp"
 #include "cpu/kernels/kernels.hpp"
-#include "cpu/search/between.hpp"
-#include "cpu/search/within.hpp"
+#include "cpu/search/engine.hpp"
 
 using namespace fsknn;
 

@@ -18,7 +18,6 @@
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/engine.hpp"
 #include "cpu/search/held.hpp"
-#include "cpu/search/within.hpp"
 
 using namespace fsknn;
 

@@ -14,7 +14,7 @@
 #include "core/base/select.hpp"
 #include "core/contract/arithmetic.hpp"
 #include "core/contract/prepare.hpp"
-#include "core/contract/ranks.hpp"
+#include "core/contract/row_scratch.hpp"
 #include "core/rows/order.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/rows/scan.hpp"

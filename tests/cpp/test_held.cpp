@@ -22,7 +22,6 @@
 #include "cpu/search/engine.hpp"
 #include "cpu/search/held.hpp"
 #include "cpu/search/outside.hpp"
-#include "cpu/search/within.hpp"
 
 using namespace fsknn;
 

@@ -19,7 +19,6 @@
 #include "core/search/within.hpp"
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/engine.hpp"
-#include "cpu/search/within.hpp"
 #include "cuda/filter/half_bound.hpp"
 #include "halves.hpp"
 

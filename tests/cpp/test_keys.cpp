@@ -20,7 +20,6 @@
 #include "cpu/search/engine.hpp"
 #include "cpu/search/keys.hpp"
 #include "cpu/search/keys_pay.hpp"
-#include "cpu/search/within.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cpu;

@@ -18,7 +18,6 @@
 #include "core/search/within.hpp"
 #include "cpu/search/engine.hpp"
 #include "cpu/search/outside.hpp"
-#include "cpu/search/within.hpp"
 #include "masked_cases.hpp"
 
 using namespace fsknn;

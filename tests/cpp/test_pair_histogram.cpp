@@ -16,8 +16,7 @@
 #include "core/rows/scan.hpp"
 #include "core/search/within.hpp"
 #include "cpu/kernels/kernels.hpp"
-#include "cpu/search/connectivity.hpp"
-#include "cpu/search/pair_histogram.hpp"
+#include "cpu/search/engine.hpp"
 #include "masked_cases.hpp"
 
 using namespace fsknn;

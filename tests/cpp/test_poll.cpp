@@ -11,7 +11,7 @@
 #include "core/base/pieces.hpp"
 #include "core/base/poll.hpp"
 #include "core/base/sorting.hpp"
-#include "core/contract/ranks.hpp"
+#include "core/contract/row_scratch.hpp"
 #include "core/rows/split_mix.hpp"
 
 using namespace fsknn;

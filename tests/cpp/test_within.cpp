@@ -14,7 +14,7 @@
 #include "core/rows/subset.hpp"
 #include "core/search/brute.hpp"
 #include "core/search/within.hpp"
-#include "cpu/search/within.hpp"
+#include "cpu/search/engine.hpp"
 #include "masked_cases.hpp"
 
 using namespace fsknn;

@@ -1,4 +1,4 @@
-#include "core/contract/medians.hpp"
+#include "core/contract/row_scratch.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/contract/ranks.hpp"
+#include "core/contract/row_scratch.hpp"
 
 #include "core/base/sorting.hpp"
 

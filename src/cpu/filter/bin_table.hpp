@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cpu/filter/form.hpp"
-#include "cpu/search/pair_histogram.hpp"
+#include "cpu/search/engine.hpp"
 
 namespace fsknn {
 namespace cpu {

@@ -1,4 +1,4 @@
-#include "cpu/missing/masked_within.hpp"
+#include "cpu/missing/masked_search.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "cpu/search/between.hpp"
+#include "cpu/search/engine.hpp"
 
 #include <memory>
 

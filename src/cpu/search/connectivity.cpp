@@ -1,4 +1,4 @@
-#include "cpu/search/connectivity.hpp"
+#include "cpu/search/engine.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,9 +4,8 @@
 #include "core/rows/prepared.hpp"
 #include "core/search/by_groups.hpp"
 #include "cpu/missing/masked_search.hpp"
-#include "cpu/search/few.hpp"
 #include "cpu/search/held.hpp"
-#include "cpu/search/streamed.hpp"
+#include "cpu/search/unheld.hpp"
 
 namespace fsknn {
 namespace cpu {

@@ -1,4 +1,4 @@
-#include "cpu/search/few.hpp"
+#include "cpu/search/unheld.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -10,9 +10,9 @@
 #include "core/search/plan.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
-#include "cpu/search/few.hpp"
 #include "cpu/search/keys_pay.hpp"
 #include "cpu/search/search.hpp"
+#include "cpu/search/unheld.hpp"
 #include "cpu/search/within_search.hpp"
 
 namespace fsknn {

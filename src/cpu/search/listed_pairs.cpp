@@ -1,12 +1,12 @@
-#include "cpu/search/listed_pairs.hpp"
+#include "cpu/search/engine.hpp"
 
 #include <algorithm>
 #include <bitset>
 #include <limits>
 
 #include "core/base/pieces.hpp"
-#include "core/contract/scaling.hpp"
 #include "core/contract/masked.hpp"
+#include "core/contract/scaling.hpp"
 #include "core/rows/masked_points.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/rows/subset.hpp"

@@ -1,4 +1,4 @@
-#include "cpu/search/pair_histogram.hpp"
+#include "cpu/search/engine.hpp"
 
 #include <cmath>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "cpu/search/streamed.hpp"
+#include "cpu/search/unheld.hpp"
 
 #include <algorithm>
 #include <limits>

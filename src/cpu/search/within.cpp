@@ -1,8 +1,8 @@
-#include "cpu/search/within.hpp"
+#include "cpu/search/engine.hpp"
 
 #include "core/base/pieces.hpp"
 #include "core/rows/prepared.hpp"
-#include "cpu/missing/masked_within.hpp"
+#include "cpu/missing/masked_search.hpp"
 #include "cpu/search/held.hpp"
 
 namespace fsknn {

@@ -2,7 +2,7 @@
 
 #include "core/search/within.hpp"
 #include "core/search/within_answer.hpp"
-#include "cpu/search/within.hpp"
+#include "cpu/search/engine.hpp"
 
 namespace fsknn {
 namespace cpu {

@@ -216,7 +216,7 @@ __device__ inline Parting parting_at(const Value& value, std::int64_t d,
 }
 
 /// The value in the middle of value(0), ..., value(d - 1), or the two of an
-/// even number, as core/contract/medians.hpp has them. Keys are halved, each
+/// even number, as core/contract/row_scratch.hpp has them. Keys are halved, each
 /// time to the nearest ones that there are: a value is found by some log2(d)
 /// passes, 64 at most, and nothing is sorted or stored.
 struct Middle {

@@ -76,7 +76,7 @@ void start_make(const SmallMatrix& small, const std::int32_t* ids,
 void start_prepare(const RowRecipe& recipe, const PanelRows& at,
                    std::int32_t* beyond, cudaStream_t stream);
 
-/// AverageRanks (core/contract/ranks.hpp) of rows in place.
+/// AverageRanks (core/contract/row_scratch.hpp) of rows in place.
 class Ranker {
  public:
   /// For panels of at most most_rows rows.

@@ -36,7 +36,6 @@
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/engine.hpp"
 #include "cpu/search/outside.hpp"
-#include "cpu/search/within.hpp"
 #include "matrices.hpp"
 
 using namespace fsknn;

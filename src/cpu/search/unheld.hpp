@@ -1,5 +1,7 @@
 #pragma once
 
+// Searches whose points are not held: they are met block by block.
+
 #include "core/base/progress.hpp"
 #include "core/contract/request.hpp"
 #include "core/rows/prepared.hpp"
@@ -17,6 +19,12 @@ bool few_queries(const Request& request, const RowSource* queries);
 void find_for_few(const Request& request, const RowSource& points,
                   const RowSource& queries, const Neighbours& out,
                   Progress* progress, Stats* stats);
+
+/// As find_neighbours() for points, or queries, that do not fit in memory: they
+/// are read by blocks, of which two are there at a time, and block meets block.
+void find_streamed(const Request& request, const RowSource& points,
+                   const RowSource* queries, const Neighbours& out,
+                   Progress* progress, Stats* stats);
 
 }  // namespace cpu
 }  // namespace fsknn

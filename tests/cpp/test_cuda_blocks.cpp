@@ -38,7 +38,8 @@ TEST_CASE("two blocks' jobs meet each pair of slots once, for both") {
           bool all_for_both = true, all_of_two_blocks = true;
           std::int64_t deltas_before = 0, rounds = 0, most_growth = 0;
           for (const FilterJobs& jobs : pairs.jobs(depth, 16384, processors)) {
-            all_for_both = all_for_both && jobs.symmetric && !jobs.fill;
+            all_for_both = all_for_both && jobs.symmetric && !jobs.fill &&
+                           jobs.all_valid && jobs.filled == 0;
             CHECK((jobs.first_job | (jobs.end_job - jobs.first_job)) % 2 == 0);
             // As kernels read jobs.
             for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {

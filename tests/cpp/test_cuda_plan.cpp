@@ -666,6 +666,10 @@ TEST_CASE("each pair of the filter's blocks is met once over all devices") {
             CHECK(jobs.first_job == next_job);
             CHECK(jobs.fill == (first_delta == 0));
             CHECK(jobs.symmetric == !jobs.fill);
+            // What the cut after them is told.
+            CHECK(jobs.all_valid == !jobs.fill);
+            CHECK(jobs.filled ==
+                  (jobs.fill ? rounds.fill_blocks * kFilterBlock : 0));
             CHECK(jobs.first_job % 2 == 0);
             CHECK(jobs.end_job % 2 == 0);
             CHECK(jobs.span * kFilterBlock < chunk + kFilterBlock);

@@ -91,7 +91,7 @@ TEST_CASE("who asked for the filter alone hears of it once, and all stop") {
     bool report(double) override { return true; }
     bool chosen(const fsknn::ChosenFilter& filter) override {
       ++times;
-      bits = filter.bits;
+      bits = bits_of(filter.numbers);
       return false;
     }
     int times = 0, bits = -1;
@@ -100,23 +100,24 @@ TEST_CASE("who asked for the filter alone hears of it once, and all stop") {
     Curious user;
     Workers workers(&user, 1000 * count);
     std::atomic<int> pieces{0};
-    CHECK_THROWS_AS(workers.run(count,
-                                [&](int) {
-                                  workers.tell_chosen(8);
-                                  for (int p = 0; p < 1000; ++p) {
-                                    sleep_ms(1);
-                                    ++pieces;
-                                    if (!workers.go_on()) return;
-                                  }
-                                }),
-                    Interrupted);
+    CHECK_THROWS_AS(
+        workers.run(count,
+                    [&](int) {
+                      workers.tell_chosen(fsknn::FilterNumbers::int8);
+                      for (int p = 0; p < 1000; ++p) {
+                        sleep_ms(1);
+                        ++pieces;
+                        if (!workers.go_on()) return;
+                      }
+                    }),
+        Interrupted);
     CHECK(user.times == 1);
     CHECK(user.bits == 8);
     CHECK(pieces < 1000 * count);
   }
   Impatient other;
   Workers workers(&other, 1);
-  workers.run(2, [&](int) { workers.tell_chosen(8); });
+  workers.run(2, [&](int) { workers.tell_chosen(fsknn::FilterNumbers::int8); });
   CHECK(!other.asked);
 }
 

@@ -24,6 +24,28 @@ test_that("a kept search gives the answer of a plain one, and gives it again", {
   }
 })
 
+test_that("kept tasks say what their filter's numbers were, the widest", {
+  local_splits(40L)
+  x <- random_matrix(150, 9)
+  forms <- function(x, ...) {
+    folder <- withr::local_tempdir()
+    lapply(1:2, function(time) {
+      suppressMessages(
+        knn_search(x, 5, ..., backend = "cpu", checkpoint = folder)
+      )
+      unclass(knn_stats())[c("filter_form", "filter_bits")]
+    })
+  }
+  of <- function(form, bits) {
+    rep(list(list(filter_form = form, filter_bits = bits)), 2)
+  }
+  expect_identical(forms(x, "manhattan"), of("int16", 16L))
+  expect_identical(forms(x, "canberra"), of("none", 0L))
+  # Some tasks have wider numbers than others.
+  wide <- rbind(x[1:75, ], x[76:150, ] * 10^rep_len(0:9, 75))
+  expect_identical(forms(wide, "manhattan")[[1]]$filter_form, "float32")
+})
+
 test_that("edges, subsets and queries can be kept", {
   local_splits(40L)
   x <- random_matrix(150, 9)

@@ -1,4 +1,4 @@
-// Compiled at once: see "What is compiled" in CONTRIBUTING.md.
+// Compiled at once: see "Units" in CONTRIBUTING.md.
 
 #include "cuda/exact/candidates.cu"
 #include "cuda/exact/settle.cu"

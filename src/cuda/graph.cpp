@@ -6,6 +6,7 @@
 #include "cuda/search/filter_phase.cpp"
 #include "cuda/search/lists_by_filter.cpp"
 #include "cuda/search/graph_by_filter_panels.cpp"
+#include "cuda/search/redo_held.cpp"
 #include "cuda/search/redo_panels.cpp"
 #include "cuda/search/rounds.cpp"
 #include "cuda/search/settle_phase.cpp"

@@ -1,20 +1,20 @@
 #pragma once
 
-// The contract's arithmetic (vignette "proofs"): every double that the package
-// returns is made by the functions of this file and of metrics.hpp, in this
-// order of operations, on every backend.
+// The contract's arithmetic (vignette "proofs"). The functions of this file and
+// of metrics.hpp compute every double that the package returns, in this order
+// of operations, on every backend.
 //
 //  * A sum over features runs in 8 lanes: lane l takes features l, l + 8, ...
-//    in that order; then lanes l and l + 4 are joined, then l and l + 2, then
-//    l and l + 1. Rows are padded with zeros to a multiple of 8, which changes
-//    no sum.
-//  * A product that meets a sum is an explicit fma. Everything else is one
-//    correctly rounded operation, so nothing is left to contract.
+//    in that order. Then lanes l and l + 4 are added, then l and l + 2, then l
+//    and l + 1. Rows are padded with zeros to a multiple of 8, which changes no
+//    sum.
+//  * A product that is added to a sum is an explicit fma. Every other step is
+//    one correctly rounded operation, so the compiler has nothing to contract.
 //
 // The functions are templates over a Lanes type: 8 doubles with the operations
-// below. ScalarLanes is the definition; cpu/lanes_*.hpp hold the same in
+// below. ScalarLanes is the definition; the CPU kernels implement the same in
 // vector registers. Everything here has internal linkage or depends on the
-// Lanes type: the file is compiled once for each instruction set.
+// Lanes type, because the file is compiled once for each instruction set.
 
 #include <cmath>
 #include <cstdint>
@@ -82,7 +82,7 @@ struct ScalarLanes {
   }
 };
 
-/// Joins the 8 lanes: l with l + 4, then l + 2, then l + 1.
+/// Adds the 8 lanes: l with l + 4, then l + 2, then l + 1.
 FSKNN_HD static inline double join_sum(const double* v) {
   const double t0 = v[0] + v[4], t1 = v[1] + v[5];
   const double t2 = v[2] + v[6], t3 = v[3] + v[7];
@@ -97,10 +97,10 @@ FSKNN_HD static inline double join_largest(const double* v) {
 }
 
 /// The distance of two rows whose sum of squared differences left double's
-/// range, or lost digits there: the differences are brought to a largest one in
-/// [1, 2) and summed again. Returned with its sign turned, since it stands in
-/// the place of its square. 0 where the rows are equal. Entries that are no
-/// number are of no sum (core/contract/masked.hpp).
+/// range, or lost digits there. The differences are scaled so that the largest
+/// is in [1, 2), and summed again. The distance is returned negated, which
+/// marks it as a distance where callers expect its square. Equal rows give 0.
+/// NaN entries are excluded from the sum (core/contract/masked.hpp).
 FSKNN_HD static inline FSKNN_RARE double minus_distance(const double* a,
                                                         const double* b,
                                                         std::int64_t padded) {
@@ -124,9 +124,9 @@ FSKNN_HD static inline FSKNN_RARE double minus_distance(const double* a,
   return -scaled(sqrt(join_sum(v)), power_of_two(e));
 }
 
-/// The sum of products of two rows of which a partial sum left double's range:
-/// both rows are brought to a largest entry in [2^480, 2^481), and the power of
-/// two is taken off the sum.
+/// The sum of products of two rows if a partial sum left double's range. Both
+/// rows are scaled so that their largest entry is in [2^480, 2^481), and the
+/// sum is scaled back.
 FSKNN_HD static inline FSKNN_RARE double wide_product(const double* a,
                                                       const double* b,
                                                       std::int64_t padded) {
@@ -148,7 +148,7 @@ FSKNN_HD static inline FSKNN_RARE double wide_product(const double* a,
   return scaled(join_sum(v), power_of_two(e + g));
 }
 
-/// sum min(a_f, b_f) of rows where it leaves double's range.
+/// sum min(a_f, b_f) of rows whose sum leaves double's range.
 FSKNN_HD static inline FSKNN_RARE double minus_part_of_smaller(
     const double* a, const double* b, std::int64_t padded) {
   double v[kLanes];
@@ -160,13 +160,12 @@ FSKNN_HD static inline FSKNN_RARE double minus_part_of_smaller(
   return -join_sum(v);
 }
 
-// Accumulations: what is summed over the features of a pair of rows. Each has
-// step() for 8 features at once and for one, and join() for the 8 lanes;
-// checked() takes what those give, and the rows, and sums them again where that
-// left double's range. `which` is its value of kinds.hpp. with_accumulation()
-// below knows them all.
+// Accumulations: the sums over the features of a pair of rows. Each has step()
+// for 8 features at once and for one, and join() for the 8 lanes. checked()
+// takes that sum and the rows, and recomputes a sum that left double's range.
+// `which` is its value of kinds.hpp. with_accumulation() below lists them all.
 
-/// Of sums that stay within double's range, or whose distance leaves it too.
+/// Sums that stay within double's range, or whose distance leaves it too.
 struct NeverAgain {
   FSKNN_HD static FSKNN_INLINE double checked(double sum, const double*,
                                               const double*, std::int64_t) {
@@ -189,7 +188,7 @@ struct Dot : NeverAgain {
   }
 };
 
-/// sum a_f b_f of rows as they are, whose products may leave double's range.
+/// sum a_f b_f of unscaled rows, whose products may leave double's range.
 struct WideDot : Dot {
   static constexpr Accumulation which = Accumulation::wide_dot;
   FSKNN_HD static FSKNN_INLINE double checked(double sum, const double* a,
@@ -199,9 +198,9 @@ struct WideDot : Dot {
   }
 };
 
-/// sum (a_f - b_f)^2. Below `least` squares may have lost digits among the
-/// subnormal numbers, or vanished: the sum is minus_distance() then, as from
-/// `most` on. Between them, 2^31 squares lose less than 2^-140 of the sum.
+/// sum (a_f - b_f)^2. Below `least`, squares may have lost digits as subnormal
+/// numbers, or vanished. The sum is then minus_distance(), as it is from `most`
+/// on. Between the two, 2^31 squares lose less than 2^-140 of the sum.
 struct SquaredDifference {
   static constexpr Accumulation which = Accumulation::squared_difference;
   static constexpr double least = 0x1p-900, most = 0x1p960;
@@ -255,7 +254,7 @@ struct LargestDifference : NeverAgain {
   }
 };
 
-/// sum min(a_f, b_f), below 0 where it left double's range (part_of_sum()).
+/// sum min(a_f, b_f), negative if it left double's range (part_of_sum()).
 struct SmallerSum {
   static constexpr Accumulation which = Accumulation::smaller_sum;
   FSKNN_HD static FSKNN_INLINE double checked(double sum, const double* a,
@@ -275,10 +274,10 @@ struct SmallerSum {
   }
 };
 
-/// sum |a_f - b_f| / (|a_f| + |b_f|), 0 / 0 being 0. Entries whose sum could
-/// leave double's range are halved first; others are not, since halves of
-/// subnormal numbers are rounded. `minus` is -1/2 or -1: doubles around the
-/// limit are further apart than 1.
+/// sum |a_f - b_f| / (|a_f| + |b_f|), where 0 / 0 is 0. Entries whose sum could
+/// leave double's range are halved first. Others are not, because halves of
+/// subnormal numbers are rounded. `minus` is -1/2 or -1, because the gap
+/// between doubles near the limit is above 1.
 struct RelativeDifference : NeverAgain {
   static constexpr Accumulation which = Accumulation::relative_difference;
   static constexpr double limit = 0x1p1022;
@@ -303,8 +302,8 @@ struct RelativeDifference : NeverAgain {
   }
 };
 
-/// visit(Dot()) or whichever is meant: the one way from an accumulation chosen
-/// at run time to the struct that sums it. What is not listed is an error.
+/// Calls visit(Dot()) or its like: the only way from an accumulation chosen at
+/// run time to the struct that sums it. Throws std::logic_error for others.
 template <class Visit>
 static FSKNN_INLINE auto with_accumulation(Accumulation accumulation,
                                            const Visit& visit) {
@@ -320,7 +319,7 @@ static FSKNN_INLINE auto with_accumulation(Accumulation accumulation,
   throw_unknown("accumulation", static_cast<int>(accumulation));
 }
 
-/// The accumulation over two prepared rows of `padded` features.
+/// Accumulates over two prepared rows of `padded` features.
 template <class L, class Accumulation>
 double accumulate(const double* a, const double* b, std::int64_t padded) {
   L s = L::all(0.0);
@@ -331,7 +330,7 @@ double accumulate(const double* a, const double* b, std::int64_t padded) {
   return Accumulation::checked(Accumulation::join(v), a, b, padded);
 }
 
-/// sum max(a_f, b_f, c_f) where it leaves double's range: see part_of_sum().
+/// sum max(a_f, b_f, c_f) if it leaves double's range: see part_of_sum().
 static inline FSKNN_RARE double minus_part_of_largest(const double* a,
                                                       const double* b,
                                                       const double* c,
@@ -347,8 +346,8 @@ static inline FSKNN_RARE double minus_part_of_largest(const double* a,
   return -join_sum(v);
 }
 
-/// sum max(a_f, b_f, c_f) over rows of numbers that are not negative: the same
-/// bits for any order of the three. Below 0 as part_of_sum() takes it.
+/// sum max(a_f, b_f, c_f) over rows of nonnegative numbers: the same bits for
+/// any order of the three. Negative as part_of_sum() expects it.
 template <class L>
 double sum_of_largest(const double* a, const double* b, const double* c,
                       std::int64_t padded) {

@@ -1,15 +1,16 @@
 #pragma once
 
-// Rows that are nearly the same beside their length: cosines of data far from
-// 0, say. A filter rounds entries by a part of themselves, and what holds such
-// rows apart is less than that. So it rounds what is left of rows of length 1
-// when a centre c is taken off, v = z - c: with any c
+// Some rows are nearly equal except for their length, for example cosines of
+// data far from 0. A filter rounds each entry relative to its size, and the
+// distances between such rows are smaller than this error. So a filter rounds v
+// = z - c instead, the difference between a row z of length 1 and a centre c.
+// With any c,
 //
 //   1 - z_i . z_j = |v_i - v_j|^2 / 2 + (1 - |z_i|^2) / 2 + (1 - |z_j|^2) / 2,
 //
-// whose last terms are what length 1 was rounded by. An error that is a part of
-// |v|^2 is small beside what is to be told apart, whatever c is. Nothing of
-// this goes into an answer: the contract's sums are of z.
+// where the last terms are the rounding errors of length 1. An error relative
+// to |v|^2 is small beside the distances, whatever c is. No answer uses this:
+// the contract's sums are of z.
 
 #include <cmath>
 #include <cstdint>
@@ -19,70 +20,73 @@
 namespace fsknn {
 
 /// The contract's distance of two rows of length 1 (1 - r) is within this of
-/// |v_i - v_j|^2 / 2, and 1 + r of 2 less that: more than 2 gamma_(padded / 8 +
-/// 8), which the lengths, the sum and clamping r to [-1, 1] take, by what
-/// underflow, taking r off 1 and a few operations of a filter's own round. It
-/// is not rounding_of_sums(), as it may be seen: at offsets of 10^6 rows'
-/// distances are some 100 times as much.
+/// |v_i - v_j|^2 / 2, and 1 + r within this of 2 - |v_i - v_j|^2 / 2. The bound
+/// exceeds 2 gamma_(padded / 8 + 8), which covers the lengths, the sum and
+/// clamping r to [-1, 1]. The excess covers underflow, 1 - r and a filter's own
+/// few operations. The bound is tighter than rounding_of_sums(), because it
+/// counts here: at offsets of 10^6, distances are only about 100 times as
+/// large.
 FSKNN_HD inline double rounding_once_centred(std::int64_t padded) {
   return static_cast<double>(padded / kLanes + 32) * 0x1p-52;
 }
 
-/// The same of two rows that are near each other even by that measure: their
+/// The same for two rows that are near each other even on that scale. Their
 /// distance 1 - r is within contract_i + contract_j of
 ///
-///   |v_i - v_j|^2 / 2 + short_i + short_j,  and a part of |v_i - v_j|^2 / 2,
+///   |v_i - v_j|^2 / 2 + short_i + short_j,
 ///
-/// rounding_of_near_rows() of |v_i|^2 + |v_j|^2.
+/// plus the part rounding_of_near_rows() of |v_i|^2 + |v_j|^2.
 struct UnitRounding {
   double short_of_one = 0.0;  ///< (1 - |z|^2) / 2
   double contract = 0.0;
 };
 
-/// The same of whole ranks that a filter brought to length 1. Their r is not
-/// the sum of z_i z_j but s / sqrt(Q_i Q_j), with s exact: what z's entries and
-/// r were rounded by, up to 8.5 2^-53 for both rows, shows in no row's own sum.
+/// The same for whole ranks that a filter scaled to length 1. Their r is not
+/// the sum of z_i z_j but s / sqrt(Q_i Q_j), with s exact. The rounding of z's
+/// entries and of r, up to 8.5 2^-53 for both rows, does not show in a row's
+/// own sum.
 FSKNN_HD inline UnitRounding rounding_of_ranks(std::int64_t padded) {
   return {0.0, rounding_once_centred(padded) / 2};
 }
 
-// The bound. The contract's sum rounds each partial sum of z_i z_j once: to the
-// nearest, so by at most half a unit in the last place of what the partial sum
-// of |z_i z_j| may be, h(s_ij), where h is a power of two that rises with s.
-// Products that are 0 are added without rounding.
-//  * s_ij is at most the larger one of s_ii and s_jj, those of z_i^2 and z_j^2,
-//    by Cauchy-Schwarz. Each is taken for 2^-10 more than it is, which is more
-//    than what rounding has made of any of them. Where both then reach the
-//    power of two that s_ij has reached, half of h(s_ii) + h(s_jj) is no less
-//    than h(s_ij): a row's contract is half of the sum of its h.
-//  * Where one of them does not, the lengths of the two rows' parts that were
-//    summed so far differ by 2^-10 of themselves, so that h(s_ij), at most
-//    2^-53 s_ij, is less than 2^-32 |v_i - v_j|^2, at most 2^-31 (|v_i|^2 +
-//    |v_j|^2). There are no more than padded + 8 partial sums.
-//  * The last one is r. From 1 on it is clamped to 1, so that only half a unit
-//    of what is below 1 counts: the distance is 0 then, which is no less than
-//    the true one may be, but for what the other sums' rounding took.
-//  * Taking r off 1 rounds nothing from r = 1/2 on; below, where |v_i|^2 +
-//    |v_j|^2 is at least 1/2, and for r clamped to -1, rounding_once_centred()
-//    of that is enough.
+// The bound. The contract's sum rounds each partial sum of z_i z_j once, to
+// nearest. The error is at most half a unit in the last place of the largest
+// value that the partial sum s_ij of |z_i z_j| can have. This half unit is
+//  * s_ij is at most the larger of s_ii and s_jj, the partial sums of z_i^2 and
+//    z_j^2, by Cauchy-Schwarz. Each is multiplied by 1 + 2^-10, which covers
+//    the rounding of any of them. If both then reach the power of two that s_ij
+//    has reached, half of h(s_ii) + h(s_jj) is at least h(s_ij). So a row's
+//    `contract` is half of the sum of its h.
+//    that s_ij has reached, half of h(s_ii) + h(s_jj) is at least h(s_ij). So a
+//    row's `contract` is half of the sum of its h.
+//  * If one of them does not, the lengths of the two rows' parts summed so far
+//    differ by 2^-10 of their size. So h(s_ij), at most 2^-53 s_ij, is less
+//    than 2^-32 |v_i - v_j|^2, which is at most 2^-31 (|v_i|^2 + |v_j|^2).
+//    There are at most padded + 8 partial sums.
+//  * The last partial sum is r. From 1 on it is clamped to 1, so that only half
+//    a unit of values below 1 counts. The distance is then 0, and the true one
+//    is not negative, apart from the rounding of the other sums.
+//  * 1 - r is exact from r = 1/2 on. Below, |v_i|^2 + |v_j|^2 is at least 1/2,
+//    and rounding_once_centred() of that is enough. It also covers r clamped to
+//    -1.
 //
-// The code rounds a row's two numbers, too. Let u be 2^-53 and N the padded
-// features. The partial sums of z^2 are below 1 + 2^-9, and |1 - |z|^2| is at
-// most 1.01 (N / 8 + 8) u.
+// The code that computes a row's two numbers rounds, too. Let u be 2^-53 and N
+// the padded features. The partial sums of z^2 are below 1 + 2^-9, and |1 -
+// |z|^2| is at most 1.01 (N / 8 + 8) u.
 //  * LongSum. A square is `square` and a remainder of at most u z^2, which fma
 //    gives exactly. Adding it leaves a remainder of at most u (1 + 2^-9), also
 //    exact. So after m squares |rest| is at most (m + 1) u (1 + 2^-8), and the
-//    two additions to it round by 2 (m + 1) u^2 (1 + 2^-8): all N by (N^2 + 3
-//    N) u^2 (1 + 2^-8). A warp's threads have N / 32 squares each, and join by
-//    five times two additions: (N^2 / 32 + 13 N + 640) u^2 (1 + 2^-8). Neither
-//    is above (N + 32)^2 u^2 (1 + 2^-8).
-//  * 1 - sum is exact, and taking the rest off rounds by at most (N / 8 + 9)
+//    two additions to it round by 2 (m + 1) u^2 (1 + 2^-8). For all N the total
+//    is (N^2 + 3 N) u^2 (1 + 2^-8). A warp's threads have N / 32 squares each,
+//    and join by five times two additions: (N^2 / 32 + 13 N + 640) u^2 (1 +
+//    2^-8). Neither exceeds (N + 32)^2 u^2 (1 + 2^-8).
+//  * 1 - sum is exact, and subtracting the rest rounds by at most (N / 8 + 9)
 //    u^2. Half of all this counts.
 //  * At most N + 7 half units of at most u each are added up. This rounds by at
 //    most (N + 8)^2 u^2 / 2 (1 + 2^-8), half of which counts. Adding what this
 //    bound allows rounds by at most (N + 8) u^2.
-// Together this is less than 0.8 (N + 32)^2 u^2. Twice (N + 32)^2 u^2 are
-// allowed, and 2^-80 for what underflows, which is no more than 2^-1040.
+// Together this is less than 0.8 (N + 32)^2 u^2. The code allows twice (N +
+// 32)^2 u^2, and 2^-80 for underflow, which is at most 2^-1040.
 FSKNN_HD inline double half_ulp_of_sum(double sum_of_squares) {
   return sum_of_squares > 0x1p-900
              ? two_to(exponent_of(sum_of_squares * (1.0 + 0x1p-10)) - 53)
@@ -90,13 +94,13 @@ FSKNN_HD inline double half_ulp_of_sum(double sum_of_squares) {
 }
 static constexpr double kLastHalfUlp = 0x1p-54;
 
-/// What unit_rounding() itself rounds, and what underflows.
+/// The rounding and the underflow of unit_rounding() itself.
 FSKNN_HD inline double unit_rounding_left(std::int64_t padded) {
   const double n = static_cast<double>(padded + 32);
   return n * n * 0x1p-105 + 0x1p-80;
 }
 
-/// A sum of doubles, and what was rounded off it.
+/// A sum of doubles, and the sum of its rounding errors.
 struct LongSum {
   double sum = 0.0, rest = 0.0;
   FSKNN_HD void add(double x) {
@@ -118,7 +122,7 @@ FSKNN_HD inline UnitRounding unit_rounding(const LongSum& squares,
           half_ulps / 2 + unit_rounding_left(padded)};
 }
 
-/// Of a prepared row of length 1.
+/// For a prepared row of length 1.
 inline UnitRounding unit_rounding(const double* z, std::int64_t padded) {
   double lane[kLanes] = {};
   double half_ulps = 0.0;
@@ -138,7 +142,7 @@ inline UnitRounding unit_rounding(const double* z, std::int64_t padded) {
   return unit_rounding(squares, half_ulps, padded);
 }
 
-/// Of |v|^2: see UnitRounding.
+/// The part of |v|^2 that UnitRounding describes.
 inline double rounding_of_near_rows(std::int64_t padded) {
   return rounding_once_centred(padded) +
          static_cast<double>(padded + 8) * 0x1p-31;

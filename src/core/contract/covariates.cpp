@@ -10,7 +10,8 @@
 namespace fsknn {
 namespace {
 
-// Of the square of a column's length: about 1e-7 of the length, as for lm().
+// Relative to the square of a column's length: about 1e-7 of the length, as in
+// lm().
 constexpr double kLeastNew = 0x1p-46;
 
 double dot(const Buffer<double>& a, const Buffer<double>& b) {
@@ -20,7 +21,7 @@ double dot(const Buffer<double>& a, const Buffer<double>& b) {
 
 /// x -> x - v beta (v x), with beta = 2 / |v|^2.
 struct Reflection {
-  Buffer<double> v;  ///< zeros before the feature that it belongs to
+  Buffer<double> v;  ///< zeros before the feature it maps to
   double beta;
 
   void apply(Buffer<double>& x) const {
@@ -29,14 +30,14 @@ struct Reflection {
   }
 };
 
-/// Reflections that turn columns, one after the other, to the first features.
+/// Reflections that map columns, one after the other, to the first features.
 class Reflections {
  public:
   Reflections(std::int64_t num_features, std::int64_t padded)
       : num_features_(num_features), padded_(padded) {}
 
-  /// x: a column of length 1; destroyed. False, and nothing is added, where it
-  /// is in the span of those before.
+  /// x: a column of length 1; destroyed. Returns false, and adds nothing, if x
+  /// is in the span of the columns before.
   bool add(Buffer<double>& x) {
     const std::int64_t at = size();
     if (at == num_features_) return false;
@@ -58,7 +59,7 @@ class Reflections {
     return static_cast<std::int64_t>(reflections_.size());
   }
 
-  /// Row j of `basis` becomes the vector that is turned to feature j.
+  /// Sets row j of `basis` to the vector that is mapped to feature j.
   void fill(double* basis) const {
     Buffer<double> x(padded_);
     for (std::int64_t j = 0; j < size(); ++j) {
@@ -75,7 +76,8 @@ class Reflections {
   std::vector<Reflection> reflections_;
 };
 
-/// The column as rows are centred, of length 1, to `x`; false: it is constant.
+/// Writes the column, centred as rows are and scaled to length 1, to `x`.
+/// Returns false if it is constant.
 bool centre_column(const double* column, std::int64_t d,
                    const FeatureWeights& weights, Buffer<double>& x) {
   if (!std::all_of(column, column + d,

@@ -9,31 +9,33 @@
 
 namespace fsknn {
 
-/// Covariates of features (samples) in the form that rows are rid of them: an
-/// orthonormal basis of what they and the constant span, by Householder's
-/// reflections. Part of the contract's arithmetic (arithmetic.hpp), in scalar
-/// code: a basis of the same space by another way has other last bits.
+/// Covariates of features (samples) in the form for removing them from rows: an
+/// orthonormal basis of their span and the constant, by Householder
+/// reflections. It is part of the contract's arithmetic (arithmetic.hpp) and in
+/// scalar code, because another method for the same space gives other last
+/// bits.
 class SampleCovariates {
  public:
-  /// values: [num_features x count], column by column, finite. weights: of the
-  /// features (the basis is of their roots then); null: all weigh alike.
+  /// values: [num_features x count], column by column, finite. weights: those
+  /// of the features (the basis is then of their roots); null: all are equal.
   ///
-  /// Columns are taken in their order. One that says nothing new is dropped:
-  /// which is constant, or of which what the constant and the columns before it
-  /// leave is no more than 2^-23 of its length without its mean, or 2^-40 of
-  /// its largest magnitude, root mean square.
+  /// Columns are processed in order. A column that adds no information is
+  /// dropped. Either it is constant: the root mean square of the centred column
+  /// is at most 2^-40 of the column's largest magnitude. Or the columns before
+  /// it explain it: the residual is at most 2^-23 of the length of the centred
+  /// column.
   SampleCovariates(const double* values, std::int64_t num_features,
                    std::int64_t count, const SampleWeights* weights);
 
   std::int64_t num_features() const { return num_features_; }
-  /// Columns that are kept: the rank beyond the constant.
+  /// The number of kept columns: the rank beyond the constant.
   std::int64_t rank() const { return static_cast<std::int64_t>(kept_.size()); }
   /// Their numbers, ascending.
   const std::vector<std::int64_t>& kept() const { return kept_; }
-  /// Whether rows can have anything left.
+  /// Whether the residuals of rows can differ from 0.
   bool leave_something() const { return rank() + 1 < num_features_; }
   double bytes() const { return 8.0 * static_cast<double>(basis_.size()); }
-  /// None are given where all columns were dropped.
+  /// If all columns were dropped, given() is false.
   FeatureCovariates view() const {
     FeatureCovariates v;
     v.basis = basis_.data();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Points in groups (R's `block`), where neighbours are asked for by group.
+// Points in groups (R's `block`), for searches whose lists depend on groups.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,12 +17,12 @@ class PointGroups {
  public:
   enum class Lists {
     each,      ///< the k nearest in each group
-    others,    ///< in each group but the row's own
-    together,  ///< among the points of all groups but the row's own
+    others,    ///< in each group except the row's own
+    together,  ///< among the points of all groups except the row's own
   };
 
   /// of: [points] the group of each, from 0. of_row: [queries] the group of
-  /// each, -1: none; empty where the rows are the points.
+  /// each, -1 for none; empty if the rows are the points.
   PointGroups(Lists lists, std::int32_t count, std::vector<std::int32_t> of,
               std::vector<std::int32_t> of_row)
       : lists_(lists),
@@ -42,7 +42,7 @@ class PointGroups {
     const std::vector<std::int32_t>& all = of_row_.empty() ? of_ : of_row_;
     return all[static_cast<std::size_t>(row.value)];
   }
-  /// That a row has.
+  /// Lists for each row.
   std::int64_t num_lists() const {
     switch (lists_) {
       case Lists::each: return count_;
@@ -51,8 +51,8 @@ class PointGroups {
     }
     throw_unknown("lists", static_cast<int>(lists_));
   }
-  /// Which of the lists of a row of group `own` the points of `group` go to;
-  /// -1: none.
+  /// The list of a row of group `own` that receives points of `group`; -1:
+  /// none.
   std::int64_t list_of(std::int32_t own, std::int32_t group) const {
     switch (lists_) {
       case Lists::each: return group;

@@ -1,15 +1,14 @@
 #pragma once
 
-// The pair with missing values, over the samples that two rows have in common,
-// in the contract's arithmetic (arithmetic.hpp says the rules): Pearson's r, or
-// a sum of differences.
+// A pair of rows with missing values, over the samples that both have, in the
+// contract's arithmetic (see arithmetic.hpp): Pearson's r, or a sum of
+// differences.
 //
-// Correlations. A row holds its values times its own power of two (the largest
-// available one in [1, 2)), NaN where a value is missing and in the padding. A
-// row whose smallest values would lose digits keeps its values as they are
-// (scale_of_known()), since the other row may lack the sample of the largest.
-// The row is not centred: each pair's means are its own. r is made in two
-// passes:
+// Correlations. A row holds its values times its own power of two, so that the
+// largest known one is in [1, 2). Missing values and the padding are NaN. A row
+// whose smallest values would lose digits is not scaled (scale_of_known()),
+// because the other row may lack the sample of the largest. The row is not
+// centred, because each pair has its own means. r takes two passes:
 //
 //   1. n, sum x, sum y over the common samples; the means are sum / n;
 //   2. dx = x - mean_x, dy = y - mean_y; sums of dx, dy, dx^2, dy^2, dx dy.
@@ -17,29 +16,29 @@
 //   c_xx = sum dx^2 - (sum dx)^2 / n, c_yy and c_xy alike;
 //   r = c_xy / (sqrt(c_xx) sqrt(c_yy)), clamped to [-1, 1].
 //
-// (sum dx)^2 / n takes away what the mean's rounding left (Chan, Golub and
-// LeVeque 1983). Where it is not small beside sum dx^2, or the squares are near
-// an end of double's range, careful_correlation() does the pair again, at the
-// magnitude that the rows have on the common samples. It also is what finds
-// that a row does not vary on these (max == min, not variance 0), since such a
-// pair always comes to it.
+// The term (sum dx)^2 / n removes the rounding error of the mean (Chan, Golub
+// and LeVeque 1983). If it is not small relative to sum dx^2, or the squares
+// are near a limit of double's range, careful_correlation() computes the pair
+// again. It scales the rows by their magnitude on the common samples. It also
+// detects that a row does not vary on these (max == min, not variance 0); such
+// a pair always reaches it.
 //
-// Ranks. A row's are multiples of a power of two u, at least 1 / (4 d), that
-// all rows have; means are rounded to multiples of it. So all of pass 2 is
-// whole multiples, exact in any order up to some 100,000 samples, as 2^53 u^2
-// is above all sums, and
+// Ranks. A row's ranks are multiples of a power of two u, at least 1 / (4 d),
+// that all rows share; means are rounded to multiples of it. So all values in
+// pass 2 are integer multiples. They are exact in any order up to about 100,000
+// samples, as 2^53 u^2 exceeds all sums. Then
 //
 //   r = (n sum dx dy - sum dx sum dy) / sqrt(v_x v_y),
-//   v_x = n sum dx^2 - (sum dx)^2,  none where v_x or v_y is 0.
+//   v_x = n sum dx^2 - (sum dx)^2, and there is no r if v_x or v_y is 0.
 //
-// Swapping the rows swaps names only, so r(i, j) and r(j, i) have the same
+// Swapping the rows only swaps names, so r(i, j) and r(j, i) have the same
 // bits.
 //
 // Differences (Euclidean, Manhattan). A row holds its values times the matrix's
-// power of two, NaN elsewhere. The sum over the m common samples, which is made
-// as without missing values, is taken times d / m, rounded, d the number of
-// features: the mean over what is common, scaled to d. So a pair that lacks
-// nothing has the bits that it has without missing values.
+// power of two, and NaN elsewhere. The sum over the m common samples, computed
+// as without missing values, is multiplied by d / m, rounded, where d is the
+// number of features. This is the mean over the common samples, scaled to d. So
+// a pair without missing values has the same bits as in a complete matrix.
 
 #include <cmath>
 #include <cstdint>
@@ -48,7 +47,7 @@
 
 namespace fsknn {
 
-/// What a pair that is none gets: too few common samples, or no variation.
+/// The value of an invalid pair: too few common samples, or no variation.
 FSKNN_HD static inline double no_correlation() {
   const std::uint64_t bits = 0x7ff8000000000000u;
   double x;
@@ -58,8 +57,8 @@ FSKNN_HD static inline double no_correlation() {
 
 FSKNN_HD static inline bool has_value(double x) { return x == x; }
 
-/// A row's power of two under a correlation, by its largest magnitude and the
-/// smallest one that is not 0.
+/// A row's power of two under a correlation, from its largest magnitude and its
+/// smallest nonzero one.
 FSKNN_HD static inline PowerOfTwo scale_of_known(double largest,
                                                  double smallest) {
   if (!(largest > 0.0)) return no_scaling();
@@ -68,35 +67,35 @@ FSKNN_HD static inline PowerOfTwo scale_of_known(double largest,
   return loses_digits ? no_scaling() : power_of_two(-e);
 }
 
-/// What a pair over common samples is made of.
+/// The parameters of a pair over common samples.
 struct MaskedTerms {
   Accumulation accumulation = Accumulation::dot;  ///< dot: Pearson's r
-  double min_pairs = 3;     ///< a pair with fewer in common is none
+  double min_pairs = 3;     ///< a pair with fewer in common is invalid
   double num_features = 0;  ///< d, without padding
-  /// Ranks: a power of two, of which all values are multiples, as the means are
-  /// then; 0: values are any.
+  /// Ranks: a power of two that divides all values, and to which means are
+  /// rounded; 0: values are arbitrary.
   double grid = 0;
 };
 
-/// Of the sum of n values.
+/// The mean of n values with this sum.
 FSKNN_HD static inline double masked_mean(double sum, double n, double grid) {
   const double mean = sum / n;
-  // Values are below 2, and grid's double this large has that unit.
+  // Values are below 2, and doubles near `large` are multiples of grid.
   const double large = grid * 0x1.8p52;
   return grid > 0.0 ? (mean + large) - large : mean;
 }
 
-/// Pass 1, joined.
+/// The sums of pass 1, after joining the lanes.
 struct CommonSums {
   double n, x, y;
 };
 
-/// Pass 2, joined.
+/// The sums of pass 2, after joining the lanes.
 struct CommonMoments {
   double x, y, xx, yy, xy;
 };
 
-/// Whether pass 2 can be trusted as it is.
+/// Whether the result of pass 2 is accurate enough.
 FSKNN_HD static inline bool is_plain(const CommonMoments& m, double n) {
   const double least = two_to(-900);  // no square that counts is subnormal
   const double most = two_to(900);    // or has overflowed
@@ -113,8 +112,9 @@ FSKNN_HD static inline double correlation_of(const CommonMoments& m, double n) {
   return r > 1.0 ? 1.0 : (r < -1.0 ? -1.0 : r);
 }
 
-/// r of ranks. A mean is off by no more than any value is off the true one, so
-/// (sum dx)^2 is at most half of n sum dx^2, and little is lost in taking it.
+/// r of ranks. A mean is rounded by no more than any value deviates from the
+/// true mean. So (sum dx)^2 is at most half of n sum dx^2, and the subtraction
+/// loses little.
 FSKNN_HD static inline double ranked_correlation(const CommonMoments& m,
                                                  double n) {
   const double xx = fma(n, m.xx, -(m.x * m.x));
@@ -124,9 +124,9 @@ FSKNN_HD static inline double ranked_correlation(const CommonMoments& m,
   return r > 1.0 ? 1.0 : (r < -1.0 ? -1.0 : r);
 }
 
-/// One row's part of careful_correlation(): what its values become there.
+/// One row's part of careful_correlation(): how its values are transformed.
 struct CarefulRow {
-  double part;  ///< below 1 where sums could leave double's range
+  double part;  ///< below 1 if sums could leave double's range
   double mean, second_mean;
   PowerOfTwo scale;
   FSKNN_HD FSKNN_INLINE double off_mean(double x) const {
@@ -154,8 +154,8 @@ FSKNN_HD static inline double careful_sum(const double* a, const double* b,
   return join_sum(lanes);
 }
 
-/// Centres twice, and finds the power of two that brings the largest deviation
-/// to [1, 2). sum: pass 1's. Returns false where the row does not vary.
+/// Centres twice, and finds the power of two that scales the largest deviation
+/// to [1, 2). sum: that of pass 1. Returns false if the row does not vary.
 FSKNN_HD static inline bool prepare_careful(const double* a, const double* b,
                                             std::int64_t padded, double n,
                                             double sum, CarefulRow& row) {
@@ -172,7 +172,7 @@ FSKNN_HD static inline bool prepare_careful(const double* a, const double* b,
   row.part = whole ? 1.0 : two_to(-64);
   row.mean = (whole ? sum : careful_sum(a, b, padded, row.part, 0.0)) / n;
   row.second_mean = careful_sum(a, b, padded, row.part, row.mean) / n;
-  // unscaled() is monotone: its largest magnitude is that of an end.
+  // unscaled() is monotone, so its largest magnitude is at an end.
   const double low = fabs(row.unscaled(least)), high = fabs(row.unscaled(most));
   const double largest = low > high ? low : high;
   if (!(largest > 0.0)) return false;
@@ -180,7 +180,7 @@ FSKNN_HD static inline bool prepare_careful(const double* a, const double* b,
   return true;
 }
 
-/// r of the rows a and b where is_plain() says no; sums are of pass 1.
+/// r of the rows a and b if is_plain() is false; sums are those of pass 1.
 FSKNN_HD static inline double careful_correlation(const double* a,
                                                   const double* b,
                                                   std::int64_t padded,
@@ -207,8 +207,8 @@ FSKNN_HD static inline double careful_correlation(const double* a,
   return correlation_of(m, sums.n);
 }
 
-/// What the passes share, once both are joined: r, or no_correlation(). `a` and
-/// `b` are read again only where need be.
+/// The last step of all versions: r, or no_correlation(), from both passes. `a`
+/// and `b` are read again only if necessary.
 FSKNN_HD static inline double masked_result(const double* a, const double* b,
                                             std::int64_t padded,
                                             const CommonSums& sums,
@@ -219,9 +219,9 @@ FSKNN_HD static inline double masked_result(const double* a, const double* b,
                                    : careful_correlation(a, b, padded, sums);
 }
 
-/// Eight features of a row in lanes: 1 where there is a value, and the value,
-/// or something finite. larger(NaN, y) is y. Sums of rows near the end of
-/// double's range may be NaN, which is_plain() refuses.
+/// Eight features of a row in lanes: a mask that is 1 for known values, and the
+/// value, or a finite number. larger(NaN, y) is y. Sums of rows near the limit
+/// of double's range may be NaN, which is_plain() rejects.
 template <class L>
 struct KnownLanes {
   static constexpr double absent = -0x1.fffffffffffffp1023;
@@ -272,8 +272,8 @@ double masked_correlation(const double* a, const double* b, std::int64_t padded,
   return masked_result(a, b, padded, sums, moments, terms);
 }
 
-/// A sum over n common samples, as over all; below 0 a distance
-/// (minus_distance()).
+/// A sum over n common samples, scaled to all features; negative if it is a
+/// distance (minus_distance()).
 FSKNN_HD static inline double scaled_to_all(double sum, double n,
                                             double num_features) {
   const double by = num_features / n;
@@ -287,7 +287,7 @@ double masked_difference(const double* a, const double* b, std::int64_t padded,
   const L zero = L::all(0.0), one = L::all(1.0), absent = L::all(-1.0);
   L n = zero, s = zero;
   for (std::int64_t f = 0; f < padded; f += kLanes) {
-    // larger(NaN, y) is y: -1 where one of the two is missing.
+    // larger(NaN, y) is y: -1 if one of the two values is missing.
     const L t = larger(magnitude(sub(L::load(a + f), L::load(b + f))), absent);
     n = add(n, smaller(add(t, one), one));
     s = A::step(larger(t, zero), zero, s);
@@ -308,7 +308,7 @@ double masked_pair(const MaskedTerms& terms, const double* a, const double* b,
     return masked_difference<L, SquaredDifference>(a, b, padded, terms);
   if (terms.accumulation == Accumulation::absolute_difference)
     return masked_difference<L, AbsoluteDifference>(a, b, padded, terms);
-  // Any other, also one that comes later, is refused.
+  // Any other accumulation, including future ones, is an error.
   throw_unknown("accumulation over common samples",
                 static_cast<int>(terms.accumulation));
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// A metric as its entry in the table, which most of the code knows it by; how
-// it is computed is in metrics.hpp.
+// A metric as its entry in the table, which is all that most of the code needs;
+// metrics.hpp computes it.
 
 #include <cmath>
 #include <string>
@@ -16,19 +16,18 @@ FSKNN_HD static inline double clamp_to_one(double r) {
   return r > 1.0 ? 1.0 : (r < -1.0 ? -1.0 : r);
 }
 
-/// A metric's wide_from: no data are wide data (metrics.hpp).
+/// The wide_from of a metric for which no data are wide (metrics.hpp).
 static constexpr int kNeverWide = 1024;
 
-/// Of two rows' sum of products: of rows of length 1, which have sums of 0, or
-/// of whole ranks, whose sums are those of their squares.
+/// The similarity from two rows' sum of products. Rows of length 1 have sums of
+/// 0; the sums of whole ranks are sums of squares.
 FSKNN_HD static inline double unit_similarity(double s, double sum_a,
                                               double sum_b) {
   const double squares = sum_a * sum_b;
   return squares > 0.0 ? s / sqrt(squares) : s;
 }
 
-/// The overlap of rows that are `distance` away from each other, by a distance
-/// of 1 - overlap.
+/// The overlap of rows at this `distance`, if the distance is 1 - overlap.
 FSKNN_HD static inline double overlap_at(double distance) {
   return 1.0 - distance;
 }
@@ -42,41 +41,42 @@ struct MetricEntry {
   FilterKind filter;
   MatrixScale matrix_scale;
   int wide_from;  ///< kNeverWide: metric_for() is always the metric itself
-  /// Accumulated sum and the two rows' sums to distance, before the matrix's
-  /// power of two is taken off again.
+  /// Converts the accumulated sum and the two rows' sums to the distance,
+  /// before the matrix's power of two is undone.
   double (*finish)(double sum, double sum_a, double sum_b);
-  /// From what finish() takes, the similarity. Of products of rows of length 1
-  /// it is not clamped, and finish(similarity, 0, 0) is the distance. Null:
-  /// there is none.
+  /// The similarity, from the arguments of finish(). For products of rows of
+  /// length 1 it is not clamped, and finish(similarity, 0, 0) is the distance.
+  /// Null: the metric has none.
   double (*similarity)(double sum, double sum_a, double sum_b);
-  /// Metrics of sum min(a, b) only; else null.
+  /// Metrics of sum min(a, b) only; null for others.
   double (*least_overlap)(double distance);
 
-  /// Products of rows of length 1, or of whole ranks, which filters bring to
-  /// it.
+  /// Products of rows of length 1, or of whole ranks, which filters scale to
+  /// length 1.
   bool is_unit_dot() const {
     return similarity != nullptr && accumulation == Accumulation::dot;
   }
-  /// Of sum min(a, b).
+  /// Whether the metric is made from sum min(a, b).
   bool is_overlap() const { return least_overlap != nullptr; }
 };
 
-/// The exponent e: a matrix whose largest magnitude is `largest` is multiplied
-/// by 2^-e before.
+/// The exponent e such that a matrix whose largest magnitude is `largest` is
+/// multiplied by 2^-e.
 int matrix_exponent(const MetricEntry& metric, double largest);
 
-/// And distances by 2 to the power of this after.
+/// The exponent of the power of two that distances are multiplied by
+/// afterwards.
 int distance_exponent(const MetricEntry& metric, int matrix_exponent);
 
-/// The entry of that name and sign. Throws std::invalid_argument.
+/// The entry with that name and sign. Throws std::invalid_argument.
 const MetricEntry& find_metric(const std::string& name,
                                const std::string& sign);
 
-/// The metric, or its entry for wide data if `largest` is the largest
-/// magnitude.
+/// The metric, or its entry for wide data if that suits data whose largest
+/// magnitude is `largest`.
 const MetricEntry& metric_for(const MetricEntry& metric, double largest);
 
-/// Every entry but those for wide data, in the order of AllMetrics.
+/// Every entry except those for wide data, in the order of AllMetrics.
 const std::vector<MetricEntry>& all_metrics();
 
 const char* sign_name(Sign sign);

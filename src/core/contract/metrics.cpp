@@ -59,15 +59,16 @@ const MetricEntry& metric_for(const MetricEntry& metric, double largest) {
 int matrix_exponent(const MetricEntry& metric, double largest) {
   if (metric.matrix_scale == MatrixScale::none || !(largest > 0.0)) return 0;
   const int e = exponent_of(largest);
-  // Lower, small entries would lose digits among the subnormal numbers.
+  // With a larger exponent, small entries would become subnormal and lose
+  // digits.
   constexpr int most_to_one = 8;
   if (metric.matrix_scale == MatrixScale::to_one)
     return e < metric.wide_from ? std::min(e, most_to_one) : e;
-  // 2^962 times 2^31 features is a double. Below, the square of 2^e must be two
-  // factors that are doubles; products are far below a double's range there.
+  // 2^962 times 2^31 features is a double. Below -1022, the square of 2^e is
+  // not a product of two doubles; products are far below double's range there.
   if (metric.matrix_scale == MatrixScale::products)
     return std::max(e - 480, -1022);
-  constexpr int highest = 980;  // 2^980 times 2^31 features is still a double
+  constexpr int highest = 980;  // 2^980 times 2^31 features is a double
   return e > highest ? e - highest : 0;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-// The metrics. One entry is one struct: how a row is prepared, what is
-// accumulated over features, and how the accumulated sum becomes the distance.
-// To add a metric: write its struct, add it to AllMetrics, and follow the
-// vignette "extending" for the other three places.
+// The metrics. Each entry is a struct: how a row is prepared, the accumulation
+// over features, and how the accumulated sum becomes the distance. To add a
+// metric, write its struct, add it to AllMetrics, and follow the vignette
+// "extending" for the other three places.
 
 #include <tuple>
 
@@ -12,8 +12,8 @@
 
 namespace fsknn {
 
-// Common to the dot metrics on rows of length 1. similarity() is what the
-// filter compares: the distance is made of it.
+// The base of metrics from dot products of rows of length 1. Filters compare
+// similarity(), and the distance is computed from it.
 template <Sign sign_>
 struct UnitDot {
   using Sum = Dot;
@@ -36,10 +36,11 @@ struct Pearson : UnitDot<sign_> {
   static constexpr RowForm row_form = RowForm::centred_unit;
 };
 
-// Rows are whole ranks c, and their sums are sum c^2: a pair's sum is exact in
+// Rows are whole ranks c, and their sums are sum c^2. A pair's sum is exact in
 // any order of the samples, so pairs with the same r have the same bits (if
-// they have the same ties). The square root of q^2, rounded, is q: r of equal
-// rows is 1. Rows with weights or covariates have length 1, and sums of 0.
+// they have the same ties). The square root of q^2, rounded, is q, so r of
+// equal rows is 1. Rows with weights or covariates have length 1, and sums of
+// 0.
 template <Sign sign_>
 struct Spearman : UnitDot<sign_> {
   static constexpr const char* name = "spearman";
@@ -54,8 +55,8 @@ struct Spearman : UnitDot<sign_> {
   }
 };
 
-// Biweight midcorrelation, as WGCNA::bicor() with its defaults: maxPOutliers =
-// 1, and rows whose median absolute deviation is 0 as under Pearson's.
+// Biweight midcorrelation, as in WGCNA::bicor() with its defaults: maxPOutliers
+// = 1, and Pearson's form for rows whose median absolute deviation is 0.
 template <Sign sign_>
 struct Bicor : UnitDot<sign_> {
   static constexpr const char* name = "bicor";
@@ -73,7 +74,8 @@ struct RawMetric {
   static constexpr RowForm row_form = RowForm::raw;
 };
 
-// A sum below 0 stands for a distance that has no square (minus_distance()).
+// A negative sum is a negated distance whose square is not a double
+// (minus_distance()).
 struct Euclidean : RawMetric {
   static constexpr const char* name = "euclidean";
   static constexpr int wide_from = 160;
@@ -85,8 +87,9 @@ struct Euclidean : RawMetric {
   }
 };
 
-// The more alike the nearer: a distance below 0 for rows that point the same
-// way, and no point need be the nearest to itself. 0 - s, since -s may be -0.
+// Larger products are nearer. Rows in the same direction have a negative
+// distance, and a point need not be nearest to itself. The code has 0 - s,
+// since -s may be -0.
 struct InnerProduct : RawMetric {
   static constexpr const char* name = "inner_product";
   static constexpr int wide_from = 400;
@@ -114,7 +117,7 @@ struct Chebyshev : RawMetric {
   FSKNN_HD static double finish(double s, double, double) { return s; }
 };
 
-// Each term is from 0 to 1 whatever the scale, so no sum leaves double's range.
+// Each term is from 0 to 1 at any scale, so no sum leaves double's range.
 struct Canberra : RawMetric {
   static constexpr const char* name = "canberra";
   using Sum = RelativeDifference;
@@ -123,12 +126,12 @@ struct Canberra : RawMetric {
   FSKNN_HD static double finish(double s, double, double) { return s; }
 };
 
-// Metrics made from sum min(a, b) and the two rows' sums (Joubert et al. 2018).
-// The similarity is what is rounded once; the distance is 1 - similarity, which
-// below 1/2 has lost its last bits. It is a decreasing function of the overlap
-// 2 sum min / (s_a + s_b), a number from 0 to 1; least_overlap() inverts it for
-// the filter: whatever is at most `distance` away has at least that overlap
-// (but for rounding, which the filter allows for).
+// Metrics from sum min(a, b) and the two rows' sums (Joubert et al. 2018). The
+// similarity is rounded once; the distance is 1 - similarity, which loses last
+// bits below 1/2. The distance is a decreasing function of the overlap 2 sum
+// min / (s_a + s_b), a number from 0 to 1. least_overlap() inverts it for the
+// filter: each pair within `distance` has at least that overlap, apart from
+// rounding, which the filter allows for.
 struct Overlapping : RawMetric {
   using Sum = SmallerSum;
   static constexpr MatrixScale matrix_scale = MatrixScale::overlap;
@@ -141,8 +144,7 @@ struct Proportional : Overlapping {
   static constexpr const char* name = "proportional";
   static constexpr int wide_from = 981;
   static constexpr FilterKind filter = FilterKind::overlap;
-  // Of wide data, sums may leave double's range, or be below 0
-  // (part_of_sum()).
+  // Sums of wide data may leave double's range, or be negative (part_of_sum()).
   FSKNN_HD static double similarity(double s, double sum_a, double sum_b) {
     const double total = sum_a + sum_b;
     if (sum_a >= 0.0 && sum_b >= 0.0 && total < 0x1p1023)
@@ -158,10 +160,10 @@ struct Proportional : Overlapping {
   }
 };
 
-// Of rows of 0 and 1, sum min(a, b) is the number of features that both have,
-// and the rows' sums are how many each has; so Sorensen's similarity (Dice's)
-// is Proportional's, and Jaccard's is both / either. Sums are whole numbers,
-// and exact.
+// For rows of 0 and 1, sum min(a, b) is the number of features that both rows
+// have, and their sums are the numbers that each has. So Sorensen's similarity
+// (Dice's) is Proportional's, and Jaccard's is both / either. Sums are whole
+// numbers and exact.
 struct Sorensen : Proportional {
   static constexpr const char* name = "sorensen";
   static constexpr int wide_from = kNeverWide;
@@ -183,9 +185,9 @@ struct Jaccard : Overlapping {
   }
 };
 
-// Wide data, with an entry of 2^wide_from or more: no power of two leaves all
-// digits of the others, so rows stay as they are, and no filter is made of
-// them. Distances are those of the metric.
+// Wide data have an entry of 2^wide_from or more. No power of two keeps all
+// digits of the other entries, so rows are not scaled, and there is no filter.
+// Distances are those of the metric.
 template <class M, class Sum_ = typename M::Sum>
 struct Wide : M {
   using Sum = Sum_;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Stage "prepare": what a metric does to one row, once, in double. Part of the
-// contract's arithmetic (arithmetic.hpp says the rules).
+// Stage "prepare": the transformation of one row by a metric, once, in double.
+// It is part of the contract's arithmetic (see arithmetic.hpp).
 
 #include "core/base/kinds.hpp"
 #include "core/contract/arithmetic.hpp"
@@ -32,7 +32,7 @@ double sum_of_squares(const double* x, std::int64_t padded) {
   return join_sum(v);
 }
 
-/// Brings a row to length 1. The row must have an entry other than zero.
+/// Scales a row to length 1. The row must have a nonzero entry.
 template <class L>
 void scale_to_length_one(double* x, std::int64_t padded) {
   const L length = L::all(std::sqrt(sum_of_squares<L>(x, padded)));
@@ -40,8 +40,8 @@ void scale_to_length_one(double* x, std::int64_t padded) {
     div(L::load(x + f), length).store(x + f);
 }
 
-/// Subtracts the mean over the d features (not the padding). With `scale`, the
-/// row is taken times that power of two first, in the same operation.
+/// Subtracts the mean over the d features (not the padding). The same operation
+/// first multiplies the row by the power of two `scale`.
 template <class L>
 void centre(double* x, std::int64_t d, std::int64_t padded, PowerOfTwo scale) {
   const L first = L::all(scale.first), second = L::all(scale.second);
@@ -57,8 +57,8 @@ void centre(double* x, std::int64_t d, std::int64_t padded, PowerOfTwo scale) {
   clear_padding(x, d, padded);
 }
 
-/// Scaled, and centred twice: the second mean takes away what the first one's
-/// rounding left, which is much where the row's mean is far above its spread.
+/// Scales and centres twice. The second mean removes the rounding error of the
+/// first, which is large if the row's mean is far above its spread.
 template <class L>
 void centre_twice(double* x, std::int64_t d, std::int64_t padded) {
   const int e = exponent_of(largest_magnitude<L>(x, padded));
@@ -66,15 +66,15 @@ void centre_twice(double* x, std::int64_t d, std::int64_t padded) {
   centre<L>(x, d, padded, no_scaling());
 }
 
-/// x: one row of d features padded with zeros; becomes z with sum z = 0 and
-/// sum z^2 = 1 but for rounding. The row must not be constant.
+/// x: one row of d features padded with zeros. It becomes z with sum z = 0 and
+/// sum z^2 = 1 apart from rounding. The row must not be constant.
 template <class L>
 void prepare_centred_unit(double* x, std::int64_t d, std::int64_t padded) {
   centre_twice<L>(x, d, padded);
   scale_to_length_one<L>(x, padded);
 }
 
-/// As centre(), the mean being the weighted one.
+/// As centre(), with the weighted mean.
 template <class L>
 void centre_weighted(double* x, std::int64_t d, std::int64_t padded,
                      PowerOfTwo scale, const FeatureWeights& weights) {
@@ -104,7 +104,7 @@ void centre_weighted_twice(double* x, std::int64_t d, std::int64_t padded,
     mul(L::load(x + f), L::load(weights.root + f)).store(x + f);
 }
 
-/// As prepare_centred_unit().
+/// As prepare_centred_unit(), with weights.
 template <class L>
 void prepare_weighted_unit(double* x, std::int64_t d, std::int64_t padded,
                            const FeatureWeights& weights) {
@@ -112,9 +112,9 @@ void prepare_weighted_unit(double* x, std::int64_t d, std::int64_t padded,
   scale_to_length_one<L>(x, padded);
 }
 
-/// Takes from a row its projections on a basis. Twice, as rows are centred
-/// twice: what the first time's rounding left along the basis is much where
-/// little is left of the row.
+/// Subtracts a row's projections on a basis. It does so twice, as rows are
+/// centred twice: the rounding error along the basis in the first pass is large
+/// if the residual is small.
 template <class L>
 void take_away(double* x, std::int64_t padded,
                const FeatureCovariates& covariates) {
@@ -143,13 +143,13 @@ void take_away(double* x, std::int64_t padded,
     }
 }
 
-/// Of a row whose largest magnitude is in [1, 2): the mean square that must be
-/// left of it. Less is taken for rounding, of the row's own entries (2^-53 of
-/// the largest) and of what was done to them.
+/// The least mean square of residuals of a row whose largest magnitude is in
+/// [1, 2). Less is considered rounding error, of the row's own entries (2^-53
+/// of the largest) and of the operations on them.
 static constexpr double kLeastLeft = 0x1p-80;
 
-/// As prepare_centred_unit() or prepare_weighted_unit(), less what covariates
-/// explain. False where that leaves nothing, and the row no form.
+/// As prepare_centred_unit() or prepare_weighted_unit(), after removing
+/// covariates. Returns false if nothing remains, so that the row has no form.
 template <class L>
 bool prepare_adjusted_unit(double* x, std::int64_t d, std::int64_t padded,
                            const RowRecipe& recipe) {
@@ -165,9 +165,9 @@ bool prepare_adjusted_unit(double* x, std::int64_t d, std::int64_t padded,
   return true;
 }
 
-/// Only entries of 2^1001 and more are brought down, so that a difference and
-/// the sum of two distances are doubles. Smaller ones stay: beside one huge
-/// entry the others would underflow, and they are what medians are made of.
+/// Only entries of 2^1001 and more are scaled down, so that a difference and
+/// the sum of two distances are doubles. Smaller ones are not scaled. Beside
+/// one huge entry the others would underflow, and medians depend on them.
 static constexpr int kHighestForMedians = 1000;
 
 FSKNN_HD static inline PowerOfTwo scale_for_medians(double largest) {
@@ -175,10 +175,10 @@ FSKNN_HD static inline PowerOfTwo scale_for_medians(double largest) {
   return power_of_two(e > kHighestForMedians ? kHighestForMedians - e : 0);
 }
 
-/// The biweight of one entry (Langfelder and Horvath 2012, eq. 3 and 4): t is
-/// how far it is off the median over 9 MAD; what is 9 MAD away or more counts
-/// nothing. Off by the factor 9 MAD of the whole row, which bringing the row to
-/// length 1 takes away.
+/// The biweight of one entry (Langfelder and Horvath 2012, eq. 3 and 4). t is
+/// the difference from the median divided by 9 MAD; entries at 9 MAD or more
+/// get weight 0. The result lacks the factor 9 MAD of the whole row, which
+/// scaling to length 1 cancels.
 template <class L>
 FSKNN_INLINE L biweight(const L& off_median, const L& nine_mads) {
   const L one = L::all(1.0), minus_one = L::all(-1.0);
@@ -187,8 +187,8 @@ FSKNN_INLINE L biweight(const L& off_median, const L& nine_mads) {
   return mul(t, mul(u, u));
 }
 
-/// x: one row of d features padded with zeros, for the biweight
-/// midcorrelation; a row whose MAD is 0 as for Pearson's. Must not be constant.
+/// x: one row of d features padded with zeros, for the biweight midcorrelation.
+/// A row whose MAD is 0 is prepared as for Pearson's. It must not be constant.
 template <class L>
 void prepare_biweight_unit(double* x, std::int64_t d, std::int64_t padded,
                            Medians& medians) {
@@ -209,7 +209,7 @@ void prepare_biweight_unit(double* x, std::int64_t d, std::int64_t padded,
   scale_to_length_one<L>(x, padded);
 }
 
-/// x: one row; the row must have an entry other than zero.
+/// x: one row; it must have a nonzero entry.
 template <class L>
 void prepare_unit(double* x, std::int64_t padded) {
   const PowerOfTwo scale =
@@ -220,9 +220,9 @@ void prepare_unit(double* x, std::int64_t padded) {
   scale_to_length_one<L>(x, padded);
 }
 
-/// x: one row; multiplied by the matrix's power of two. Returns the row's sum,
-/// as SmallerSum has it of two rows (Proportional Similarity needs it; cheap,
-/// so always made).
+/// x: one row; multiplies it by the matrix's power of two. Returns the row's
+/// sum, computed as SmallerSum of the row with itself. Only metrics of overlap
+/// need it, but it is cheap, so it is always computed.
 template <class L>
 double prepare_raw(double* x, std::int64_t padded, PowerOfTwo scale) {
   const L first = L::all(scale.first), second = L::all(scale.second);
@@ -237,9 +237,9 @@ double prepare_raw(double* x, std::int64_t padded, PowerOfTwo scale) {
   return SmallerSum::checked(join_sum(v), x, x, padded);
 }
 
-/// x: the d average ranks of a row, which become c = 2 rank - (d + 1). These
-/// are whole numbers whose sum is 0, and no product of such rows is rounded
-/// while d^3 / 3 is below 2^53. Returns sum c^2.
+/// x: the d average ranks of a row. They become c = 2 rank - (d + 1): whole
+/// numbers with sum 0. No product of such rows is rounded while d^3 / 3 is
+/// below 2^53. Returns sum c^2.
 template <class L>
 double prepare_ranks(double* x, std::int64_t d, std::int64_t padded) {
   const L two = L::all(2.0), minus = L::all(-static_cast<double>(d + 1));
@@ -249,9 +249,9 @@ double prepare_ranks(double* x, std::int64_t d, std::int64_t padded) {
   return sum_of_squares<L>(x, padded);
 }
 
-/// One row of d features, padded with zeros, into the form that pairs are
-/// computed from, in place. Returns the sum of a raw row, that of the squares
-/// of whole ranks, 0 otherwise.
+/// Converts one row of d features, padded with zeros, in place to the form that
+/// pairs are computed from. Returns the sum of a raw row, the sum of squares of
+/// whole ranks, and 0 otherwise.
 template <class L>
 double prepare_row(const RowRecipe& recipe, RowScratch& scratch, double* x,
                    std::int64_t d, std::int64_t padded) {

@@ -17,7 +17,8 @@ void AverageRanks::operator()(double* x, std::int64_t d) {
     while (last + 1 < sorted_.size() &&
            sorted_[last + 1].value == sorted_[first].value)
       ++last;
-    // Ranks first + 1 .. last + 1; their average is a whole number or a half.
+    // The average of the ranks first + 1 .. last + 1 is a whole number or a
+    // half.
     const double rank = 0.5 * static_cast<double>(first + last + 2);
     for (std::size_t i = first; i <= last; ++i) x[sorted_[i].at] = rank;
     first = last + 1;

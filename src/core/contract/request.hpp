@@ -1,6 +1,6 @@
 #pragma once
 
-// What is asked of a backend, and what it gives back.
+// The request to a backend, and the result.
 
 #include <algorithm>
 #include <cstdint>
@@ -18,53 +18,56 @@
 namespace fsknn {
 
 struct Request {
-  std::int64_t k = 0;  ///< neighbours in a list
-  /// By which a row has several lists, one after another; null: one, of all.
+  std::int64_t k = 0;  ///< neighbours per list
+  /// Groups by which a row has several lists, one after another; null: one
+  /// list.
   std::shared_ptr<const PointGroups> groups;
   const MetricEntry* metric = nullptr;
-  /// Points left out: nobody's neighbour, their own rows missing. Ascending.
+  /// Points left out: they are nobody's neighbour, and their rows are missing.
+  /// Ascending.
   std::vector<std::int64_t> skip;
   std::vector<std::int64_t> query_skip;
-  /// [queries] the number of the point that each query is, so that it is not
-  /// its own neighbour; -1: none. Empty: none is.
+  /// [queries] the id of the point that each query is, so that it is not its
+  /// own neighbour; -1: none. Empty: no query is a point.
   std::vector<std::int32_t> query_self;
-  /// Of the features; null: all weigh alike.
+  /// Weights of the features; null: all are equal.
   std::shared_ptr<const SampleWeights> weights;
-  /// Of the features, under these weights: rows are their residuals; null: they
-  /// are as they come.
+  /// Covariates of the features, under these weights: rows are replaced by
+  /// their residuals. Null: rows are not adjusted.
   std::shared_ptr<const SampleCovariates> covariates;
   int num_threads = 1;
   std::int64_t chunk_size = 0;   ///< 0: automatic
   std::vector<int> devices;      ///< 0-based; empty: all
-  double max_device_memory = 0;  ///< bytes on each GPU; 0: what is free
-  /// Bytes that points from a file may take; 0: no limit. CPU.
+  double max_device_memory = 0;  ///< bytes on each GPU; 0: all free memory
+  /// Largest memory in bytes for points from a file; 0: no limit. CPU only.
   double max_memory = 0;
-  /// Largest |x| of points and queries; below 0: not known.
+  /// Largest |x| of points and queries; negative: unknown.
   double largest = -1;
-  /// Values that are NaN are missing: each pair over what both rows have
-  /// (core/contract/masked.hpp); rows may find fewer than k neighbours.
+  /// NaN values are missing: each pair uses the features that both rows have
+  /// (core/contract/masked.hpp). Rows may find fewer than k neighbours.
   bool na_pairwise = false;
-  std::int64_t min_pairs = 3;  ///< a pair with fewer in common is none
-  std::string instruction_set = "auto";  ///< CPU: force one (a testing aid)
+  std::int64_t min_pairs = 3;  ///< a pair with fewer in common is invalid
+  std::string instruction_set = "auto";  ///< CPU: forces one, for tests
 };
 
-/// Where the neighbours go. Matrices: column-major, `rows` rows, one column a
-/// rank, as R wants them. Or edges: the k entries of each row stand together,
-/// in order of the rows, and rows that are left out have none. Indices are
-/// 1-based. `correlation` may be null.
+/// The memory for the neighbours. Matrices are column-major with `rows` rows
+/// and a column for each rank, as R needs them. As edges, the k entries of each
+/// row are contiguous, in order of the rows, and rows that are left out have
+/// none. Indices are 1-based. `correlation` may be null.
 struct Neighbours {
   std::int64_t rows = 0;
   std::int32_t* index = nullptr;
   double* distance = nullptr;
   double* correlation = nullptr;
-  std::int32_t missing_index = 0;  ///< matrices: written for rows left out
+  std::int32_t missing_index = 0;  ///< matrices: for rows left out
   double missing_value = 0.0;
   std::int64_t edges_a_row = 0;  ///< k for edges; 0: matrices
   /// Edges: the rows left out, ascending; null: none.
   const std::vector<std::int64_t>* left_out = nullptr;
 
   bool as_edges() const { return edges_a_row > 0; }
-  /// Where a row's entry of a rank stands; of edges, a row that has some.
+  /// The position of a row's entry with this rank; for edges, the row must have
+  /// entries.
   std::int64_t at(AnswerRow answer_row, Rank rank) const {
     std::int64_t row = answer_row.value;
     if (!as_edges()) return rank.value * rows + row;
@@ -73,27 +76,28 @@ struct Neighbours {
              left_out->begin();
     return row * edges_a_row + rank.value;
   }
-  /// From one rank of a row to the next.
+  /// The offset from one rank of a row to the next.
   std::int64_t step() const { return as_edges() ? 1 : rows; }
 };
 
-/// What the work was like; never part of the answer.
+/// Statistics of the work; never part of the answer.
 struct Stats {
-  double pairs_filtered = 0;  ///< pairs that the filter looked at
-  double pairs_apart = 0;     ///< pairs that sums or lengths tell apart before
+  double pairs_filtered = 0;  ///< pairs that the filter computed
+  double pairs_apart = 0;     ///< pairs pruned by sums or lengths before
   double pairs_exact = 0;     ///< pairs that the exact step computed
-  double rows_redone = 0;     ///< rows whose candidates were too many, or few
-  double rows_widened = 0;    ///< of those, done by a wider filter alone
-  double rows_short = 0;      ///< missing values: with fewer than k neighbours
+  double rows_redone = 0;     ///< recomputed: too many candidates, or too few
+  double rows_widened =
+      0;                  ///< recomputed rows that only a wider filter computed
+  double rows_short = 0;  ///< missing values: rows with fewer than k neighbours
   double seconds_prepare = 0, seconds_search = 0, seconds_emit = 0;
-  double seconds_device = 0;  ///< GPUs: prepared rows to merged lists
-  double bytes_device = 0;    ///< GPUs: most held at a time, on any one
-  int num_devices = 0;        ///< GPUs that took part; 0: the CPU
-  /// What the filter's rows were in, the widest there were.
+  double seconds_device = 0;  ///< GPUs: from prepared rows to merged lists
+  double bytes_device = 0;    ///< GPUs: the most held at a time, on any one
+  int num_devices = 0;        ///< GPUs that were used; 0: the CPU
+  /// The numbers of the filter's rows, the widest if there were several.
   FilterNumbers filter = FilterNumbers::none;
-  bool streamed = false;  ///< GPUs: rows were read more than once
+  bool streamed = false;  ///< GPUs: whether rows were read more than once
 
-  /// What one of several workers did at the same time as the others.
+  /// Adds the statistics of one of several workers that ran at the same time.
   void add_part(const Stats& part) {
     pairs_filtered += part.pairs_filtered;
     pairs_apart += part.pairs_apart;
@@ -105,7 +109,7 @@ struct Stats {
     seconds_emit = std::max(seconds_emit, part.seconds_emit);
     seconds_device = std::max(seconds_device, part.seconds_device);
   }
-  /// What came after that.
+  /// Adds the statistics of work that ran afterwards.
   void add_after(const Stats& part) {
     const double emit = seconds_emit, device = seconds_device;
     add_part(part);

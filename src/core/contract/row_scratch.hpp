@@ -21,23 +21,24 @@ class AverageRanks {
   std::vector<Entry> sorted_, spare_;
 };
 
-/// The median of some values, and that of their distances from it (not times
-/// 1.4826). Of an even number of values it is between two, and their sum is
-/// rounded: where values are far from 0 that is much beside their spread. So
-/// the median is never made: it is the lower of the two, and half of how far
-/// apart they are (0 of an odd number), and distances are (x - lower) - above.
+/// The median of some values, and the median of their distances from it (not
+/// times 1.4826). For an even number of values the median is the mean of two,
+/// and rounding their sum is a large error relative to the spread of values far
+/// from 0. So the median itself is never computed. It is kept as the lower
+/// value and half the gap between the two (0 for an odd number), and distances
+/// are (x - lower) - above.
 struct MedianAndMad {
   double lower;
   double above;
   double mad;
 };
 
-/// x less the median.
+/// x minus the median.
 FSKNN_HD static inline double off_median(double x, const MedianAndMad& m) {
   return (x - m.lower) - m.above;
 }
 
-/// Medians of rows, one after the other; zeros are +0.0.
+/// Computes the medians of rows; zeros are +0.0.
 class Medians {
  public:
   /// x: [d], finite, d >= 1, no more than 2^1001 in magnitude.
@@ -45,18 +46,18 @@ class Medians {
 
  private:
   struct Middle {
-    double lower, upper;  ///< the same, of an odd number
+    double lower, upper;  ///< equal for an odd number of values
   };
   Middle middle();
   std::vector<double> values_;
 };
 
-/// What one thread needs besides a row to prepare it.
+/// The memory that one thread needs to prepare a row.
 struct RowScratch {
   AverageRanks ranks;
   Medians medians;
-  /// Out: whether covariates left the last row anything. If not, the row is
-  /// constant but for them, and has no form.
+  /// Output: whether covariates left a residual of the last row. If not, the
+  /// covariates explain the row completely, and it has no form.
   bool varies = true;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Rows are padded to whole lanes, and their entries are taken times a power of
-// two; so are distances, and bounds of them. For host and device.
+// Rows are padded to whole lanes, and their entries are scaled by a power of
+// two, as are distances and their bounds. For host and device.
 
 #include <cmath>
 #include <cstdint>
@@ -19,7 +19,7 @@ FSKNN_HD static inline std::int64_t padded_features(std::int64_t d) {
   return (d + kLanes - 1) / kLanes * kLanes;
 }
 
-/// Sets features d .. padded - 1 of a row to zero again.
+/// Sets the padding of a row, features d .. padded - 1, to zero.
 static inline void clear_padding(double* x, std::int64_t d,
                                  std::int64_t padded) {
   for (std::int64_t f = d; f < padded; ++f) x[f] = 0.0;
@@ -54,32 +54,33 @@ FSKNN_HD static inline PowerOfTwo power_of_two(int e) {
   return p;
 }
 
-/// A distance times a power of two. What is too small for a double is 0, never
-/// -0, as which it would be another row of bits at the same place in the order.
+/// A distance times a power of two. The result of an underflow is 0, never -0,
+/// which would have other bits with the same place in the order.
 FSKNN_HD static inline double scaled(double distance, PowerOfTwo by) {
   const double y = (distance * by.first) * by.second;
   return y == 0.0 ? 0.0 : y;
 }
 
-/// Not below x, whatever its sign, nor below what rounds to it.
+/// An upper bound of x, whatever its sign, and of all numbers that round to it.
 FSKNN_HD static inline double a_little_more(double x) {
   return x * (x < 0.0 ? 1.0 - 0x1p-50 : 1.0 + 0x1p-50);
 }
 
-/// No pair whose returned distance is at most `distance` has a distance above
-/// this one before the matrix's power of two was taken off. redo: its inverse.
+/// The largest distance, before the matrix's power of two is undone, of any
+/// pair whose returned distance is at most `distance`. redo: the inverse of
+/// that power.
 FSKNN_HD static inline double before_scaling(double distance, PowerOfTwo redo) {
-  // The next double lies above every number that rounds to `distance`.
+  // The next double is above every number that rounds to `distance`.
   const double above = nextafter(distance, HUGE_VAL);
   return a_little_more((above * redo.first) * redo.second);
 }
 
-/// A sum of numbers that are not negative may leave double's range. It is then
-/// made of this part of each number, and kept with its sign reversed. What such
-/// a part loses is negligible beside the sum.
+/// A sum of nonnegative numbers may leave double's range. Then this part of
+/// each number is summed instead, and the sum is negated. The rounding of such
+/// a part is negligible relative to the sum.
 static constexpr double kPartOfSum = 0x1p-64;
 
-/// The part of such a sum, in either form.
+/// The sum times kPartOfSum, from either form.
 FSKNN_HD static inline double part_of_sum(double sum) {
   return sum < 0.0 ? -sum : sum * kPartOfSum;
 }

@@ -11,7 +11,7 @@ struct Range {
   double low, high;
 };
 
-/// All of them but for `out` at either end.
+/// The range of all values except `out` at either end.
 Range range_of(std::vector<double>& values, std::size_t out) {
   const auto nth = [&](std::size_t at) {
     std::nth_element(values.begin(),
@@ -22,7 +22,7 @@ Range range_of(std::vector<double>& values, std::size_t out) {
   return {nth(out), nth(values.size() - 1 - out)};
 }
 
-/// The largest power of two of which all values are multiples; 0: all are 0.
+/// The largest power of two that divides all values; 0: all are 0.
 double grain_of(const std::vector<double>& values) {
   double grain = HUGE_VAL;
   for (const double v : values) {
@@ -41,9 +41,9 @@ double grain_of(const std::vector<double>& values) {
 ValueRange value_range(std::vector<double>& values, int largest) {
   ValueRange found;
   if (values.empty()) return found;
-  // An entry within the range is a quarter of a unit off, on average, and one
-  // beyond by how far it is beyond. Their sum is least where one in so many
-  // entries is beyond either end.
+  // The error of an entry within the range is a quarter of a unit on average;
+  // beyond the range it is the distance to it. The sum of errors is least if
+  // one in 4 * steps entries is beyond either end.
   const double steps = 2.0 * largest;
   Range range =
       range_of(values, static_cast<std::size_t>(
@@ -51,7 +51,7 @@ ValueRange value_range(std::vector<double>& values, int largest) {
   if (!(range.low < range.high)) range = range_of(values, 0);
   const double width = range.high - range.low;
   if (!(width > 0.0)) return found;
-  // Whole numbers, or halves or hundreds of 64, stay what they are.
+  // Integers, or multiples of 1/2 or 1/64, are represented exactly.
   const double grain = grain_of(values);
   found.middle = 0.5 * range.low + 0.5 * range.high;
   if (width <= steps * grain) {

@@ -1,19 +1,19 @@
 #pragma once
 
-// The unit of rows in whole numbers of few bits: what of the values' range
-// those numbers are spread over. A filter's bound is made of what each row
-// loses, so any unit gives the same answers.
+// The unit for rows in small integers, and the range of values that those
+// integers cover. A filter's bound uses each row's rounding error, so any unit
+// gives the same answers.
 
 #include <vector>
 
 namespace fsknn {
 
 struct ValueRange {
-  double unit = 0.0;    ///< 0: there is no spread
-  double middle = 0.0;  ///< whose number is 0
+  double unit = 0.0;    ///< 0: all values are equal
+  double middle = 0.0;  ///< the value of number 0
 };
 
-/// Of some values, which are reordered: numbers from -largest to largest.
+/// The range for integers from -largest to largest. Reorders the values.
 ValueRange value_range(std::vector<double>& values, int largest);
 
 }  // namespace fsknn

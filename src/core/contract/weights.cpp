@@ -10,12 +10,12 @@
 namespace fsknn {
 namespace {
 
-// A row's largest entry is in [1, 2) when it is centred, and it varies: some
-// entry is 2^-55 off the mean, or more. Times the root of a weight of 2^-52 its
-// square is 2^-162 at the least: far above what underflow may take from a sum.
+// A centred row has its largest entry in [1, 2), and if it varies some entry
+// differs from the mean by at least 2^-55. Times the root of a weight of 2^-52,
+// its square is at least 2^-162: far above the underflow of a sum.
 constexpr double kLargestRatio = 0x1p52;
 
-/// The largest.
+/// Returns the largest.
 double checked(const std::vector<double>& weights) {
   if (weights.empty()) throw std::invalid_argument("there are no weights");
   double least = HUGE_VAL, most = 0.0;
@@ -36,7 +36,7 @@ SampleWeights::SampleWeights(const std::vector<double>& weights)
     : num_features_(static_cast<std::int64_t>(weights.size())),
       weight_(padded_features(num_features_)),
       root_(padded_features(num_features_)) {
-  // By a power of two, which is exact: any unit gives the same bits.
+  // Scaling by a power of two is exact, so any unit gives the same bits.
   const PowerOfTwo scale = power_of_two(-exponent_of(checked(weights)));
   for (std::int64_t f = 0; f < weight_.size(); ++f) {
     weight_[f] = f < num_features_

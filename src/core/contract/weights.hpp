@@ -8,13 +8,14 @@
 
 namespace fsknn {
 
-/// Weights of features (samples) in the form that rows are prepared by.
+/// Weights of features (samples) in the form for preparing rows.
 class SampleWeights {
  public:
-  /// weights: positive and finite, one for each feature; the largest no more
-  /// than 2^52 times the smallest, or a row that varies where weights are small
-  /// could have squares that vanish, and no length. Throws
-  /// std::invalid_argument where they are not. Only their proportions matter.
+  /// weights: positive and finite, one for each feature, the largest at most
+  /// 2^52 times the smallest. With a larger ratio, the squares of a row that
+  /// varies only where weights are small could underflow, and the row would
+  /// have no length. Throws std::invalid_argument if they are invalid. Only
+  /// their proportions matter.
   explicit SampleWeights(const std::vector<double>& weights);
 
   std::int64_t num_features() const { return num_features_; }

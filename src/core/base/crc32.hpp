@@ -1,13 +1,13 @@
 #pragma once
 
-// The digest that gzip has at the end of what it packs (RFC 1952, section 8).
+// The checksum at the end of a gzip file (RFC 1952, section 8).
 
 #include <array>
 #include <cstdint>
 
 namespace fsknn {
 
-/// Of these bytes after others, of which it was `before`.
+/// The checksum of bytes that follow others, whose checksum is `before`.
 inline std::uint32_t crc32(const void* bytes, std::int64_t size,
                            std::uint32_t before = 0) {
   static const std::array<std::uint32_t, 256> table = [] {

@@ -1,8 +1,8 @@
 #pragma once
 
-// The numbers that a filter keeps rows in, by the names under which they are
-// reported, asked for and tested. What is done with them, products or
-// differences, is the metric's.
+// The number types of a filter's rows, by the names under which they are
+// reported, requested and tested. The metric decides between products and
+// differences of them.
 
 #include <cstring>
 
@@ -10,13 +10,13 @@
 
 namespace fsknn {
 
-/// By their width.
+/// In order of their width.
 enum class FilterNumbers {
   none,   ///< there is no filter
-  bits,   ///< a bit a feature
-  codes,  ///< small whole numbers, as many bits a feature as the largest
+  bits,   ///< a bit per feature
+  codes,  ///< small integers, with as many bits per feature as the largest
   int8,
-  int8_centred,  ///< of what is left of rows beside a centre
+  int8_centred,  ///< residuals of rows from a centre
   int16,
   int16_centred,
   float16,
@@ -27,7 +27,7 @@ enum class FilterNumbers {
 struct FilterNumbersEntry {
   FilterNumbers numbers;
   const char* name;
-  int bits;  ///< of a number
+  int bits;  ///< bits of a number
 };
 
 inline constexpr FilterNumbersEntry kFilterNumbers[] = {
@@ -52,14 +52,14 @@ constexpr const char* name_of(FilterNumbers numbers) {
   return entry_of(numbers).name;
 }
 
-/// Those of that name; none: there are none.
+/// The numbers with that name; none if there are none.
 inline FilterNumbers numbers_named(const char* name) {
   for (const FilterNumbersEntry& entry : kFilterNumbers)
     if (std::strcmp(entry.name, name) == 0) return entry.numbers;
   return FilterNumbers::none;
 }
 
-/// Of two searches', the wider ones.
+/// The wider of two searches' numbers.
 constexpr FilterNumbers wider(FilterNumbers a, FilterNumbers b) {
   return a < b ? b : a;
 }

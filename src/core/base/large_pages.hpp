@@ -1,6 +1,6 @@
 #pragma once
 
-// Memory that is written all over: in large pages, where the system has them.
+// Large pages, if the system has them, for memory that is written throughout.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace fsknn {
 
-/// Asks for large pages, before the buffer is first written: each page that is
-/// touched first costs as much as copying half of it, and rows in pages of
-/// their own need more translations than a processor keeps.
+/// Requests large pages, before the buffer is first written. The first access
+/// to each page costs as much as copying half of it, and rows in pages of their
+/// own need more translations than a processor caches.
 template <class T>
 void in_large_pages(const Buffer<T>& buffer) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
@@ -25,7 +25,7 @@ void in_large_pages(const Buffer<T>& buffer) {
       reinterpret_cast<std::uintptr_t>(buffer.data()) % page;
   const std::size_t before_first = after == 0 ? 0 : page - after;
   if (bytes < before_first + page) return;
-  // It is advice: where it is not taken, nothing changes.
+  // This is only advice: nothing changes if the system ignores it.
   static_cast<void>(madvise(
       reinterpret_cast<char*>(const_cast<T*>(buffer.data())) + before_first,
       (bytes - before_first) / page * page, MADV_HUGEPAGE));

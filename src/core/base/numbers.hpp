@@ -1,23 +1,23 @@
 #pragma once
 
-// Kinds of whole numbers that are easily taken for each other, as types that
-// are not: for interfaces. Inside a loop they are what they hold.
-// CONTRIBUTING.md has a table of who makes which.
+// Integers of different kinds that are easily confused have distinct types in
+// interfaces. Inside loops they are plain integers. A table in CONTRIBUTING.md
+// says who makes which.
 
 #include <cstdint>
 
 namespace fsknn {
 
-/// A point, from 0, as the user numbers points (or queries).
+/// A point, or a query, from 0 in the user's order.
 struct PointId {
   std::int32_t value;
 };
 
-/// Where a point stands in an order of those that take part: shuffled for a
-/// filter, and in their own order where panels bring them (its panel place).
+/// The place of a point in an order of the points of a search: shuffled for a
+/// filter, and in the user's order if points come in panels (its panel place).
 struct Place {
   std::int64_t value;
-  /// A point that is left out has none.
+  /// True for a point that is left out.
   bool none() const { return value < 0; }
 };
 
@@ -30,12 +30,12 @@ struct AnswerRow {
   }
 };
 
-/// Where a point stands in the blocks of a GPU's filter. Some slots hold none.
+/// The position of a point in the blocks of a GPU's filter. Some are empty.
 struct Slot {
   std::int64_t value;
 };
 
-/// Of a neighbour in its row's list, from 0: the nearest comes first.
+/// The rank of a neighbour in its row's list, from 0: the nearest comes first.
 struct Rank {
   std::int64_t value;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-// Work in pieces, for all threads of one process.
+// Work in pieces, for all threads of a process.
 
 #include <algorithm>
 #include <atomic>
@@ -23,25 +23,27 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Threads worth starting for that many operations: waking and joining a
-/// thread costs more than a few hundred microseconds of work on a busy machine.
+/// The number of threads worth starting for that many operations. Waking and
+/// joining a thread costs more than a few hundred microseconds of work on a
+/// busy machine.
 inline int useful_threads(int asked, double operations) {
   constexpr double operations_per_thread = 1e6;
   const double most = 1.0 + operations / operations_per_thread;
   return asked < most ? asked : static_cast<int>(most);
 }
 
-/// A stretch of the whole work, as shares of 1: what its pieces report.
+/// The range of the whole work, as shares of 1, that some pieces report.
 struct Stretch {
   Progress* progress = nullptr;  ///< may be null
   double from = 0.0, to = 0.0;
 };
 
-/// What the threads of run_pieces() share, and how each of them hears of it.
+/// How each thread of run_pieces() notices a request to stop.
 class PiecesListener final : public Listener {
  public:
-  /// The first thread asks the progress, and tells it `share`, or asks whoever
-  /// it listened to before (may be null); the others look whether to stop.
+  /// The first thread reports its share to the progress and asks it whether to
+  /// go on, or else asks the listener it had before (may be null). The others
+  /// check `stop`.
   PiecesListener(Stretch stretch, bool first, Listener* before,
                  const std::atomic<bool>& stop)
       : stretch_(stretch), first_(first), before_(before), stop_(stop) {}
@@ -70,12 +72,12 @@ class PiecesListener final : public Listener {
   Tenths tenths_;
 };
 
-/// Each thread makes a worker and calls work(worker, piece) with the numbers of
-/// pieces, in order, until none is left. Between two of them, and where a piece
-/// calls poll(), the first thread tells the progress and asks whether to go on.
-/// At its end a thread calls merge(worker), one at a time, unless some thread
-/// failed: then nobody reads what was found. Joins all threads, then rethrows
-/// what one of them threw. Workers are never moved.
+/// Each thread makes a worker and calls work(worker, piece) for the numbers of
+/// pieces, in order, until none remains. Between pieces, and when a piece calls
+/// poll(), the first thread reports progress and asks whether to go on. At its
+/// end a thread calls merge(worker), one thread at a time, unless a thread
+/// failed, because the results are then discarded. Joins all threads, then
+/// rethrows one of their exceptions. Workers are never moved.
 template <class MakeWorker, class Work, class Merge>
 void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
                 MakeWorker make_worker, Work work, Merge merge) {
@@ -88,7 +90,7 @@ void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
       static_cast<int>(std::min<std::int64_t>(num_threads, num_pieces));
   run_team(num_threads, [&](Seat seat) {
     const bool first = seat.number == 0;
-    // Counted down by each of the others, from whatever the first adds.
+    // Each other thread subtracts 1, before or after the first one adds.
     if (first) others_at_work += seat.size - 1;
     PiecesListener listener(stretch, first, listener_of_thread(), stop);
     const Listening listening(&listener);
@@ -117,7 +119,7 @@ void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
       merge(worker);
     });
     if (!first) --others_at_work;
-    // The last pieces of the others may take long.
+    // The last pieces of the other threads may take long.
     if (listener.asks())
       guarded([&] {
         for (int idle = 0; others_at_work > 0; ++idle) {
@@ -132,8 +134,8 @@ void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
   if (failure) std::rethrow_exception(failure);
 }
 
-/// The same with workers that are called with the pieces' numbers themselves,
-/// and have nothing to merge.
+/// The same for workers that are called with the number of a piece, and have
+/// nothing to merge.
 template <class MakeWorker>
 void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
                 MakeWorker make_worker) {

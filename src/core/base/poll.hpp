@@ -1,14 +1,15 @@
 #pragma once
 
-// How work deep down hears that it is to stop, without being handed a way to
-// ask: whoever starts threads (run_pieces(), cuda::Workers) makes each of them
-// listen, and long loops call poll().
+// How nested work notices a request to stop, without a parameter for it. The
+// code that starts threads (run_pieces(), cuda::Workers) gives each of them a
+// listener, and long loops call poll().
 
 #include <chrono>
 
 namespace fsknn {
 
-/// One thread's ear. listen() throws to leave the work.
+/// Checks on one thread for a request to stop. listen() throws to stop the
+/// work.
 class Listener {
  public:
   virtual void listen() = 0;
@@ -17,7 +18,7 @@ class Listener {
   ~Listener() = default;
 };
 
-/// Thrown on threads that stop since another one failed, or heard the user.
+/// Thrown on threads that stop because another one failed or was interrupted.
 struct StoppedElsewhere {};
 
 inline Listener*& listener_of_thread() {
@@ -25,7 +26,7 @@ inline Listener*& listener_of_thread() {
   return listener;
 }
 
-/// While it lives, poll() on this thread asks `listener` (null: nobody).
+/// During its lifetime, poll() on this thread calls `listener` (null: none).
 class Listening {
  public:
   explicit Listening(Listener* listener) : before_(listener_of_thread()) {
@@ -39,13 +40,13 @@ class Listening {
   Listener* before_;
 };
 
-/// To be called often enough: three times a second or more.
+/// Must be called at least three times a second.
 inline void poll() {
   if (Listener* const listener = listener_of_thread()) listener->listen();
 }
 
-/// Adds up what loops cost, in about nanoseconds, and polls where it is time
-/// to: for loops whose steps are too short for poll() itself.
+/// Adds up the cost of loops, in approximate nanoseconds, and polls if it is
+/// time to. For loops whose steps are too short for poll() itself.
 inline void poll_after(double nanoseconds) {
   static thread_local double since = 0.0;
   since += nanoseconds;
@@ -54,7 +55,7 @@ inline void poll_after(double nanoseconds) {
   poll();
 }
 
-/// Whether a tenth of a second is over since it last was.
+/// Whether a tenth of a second has passed since this was last true.
 class Tenths {
  public:
   bool over() {

@@ -7,22 +7,22 @@
 
 namespace fsknn {
 
-/// How a search looks at its pairs, as far as its points decide.
+/// How a search filters its pairs, as far as its points decide.
 struct ChosenFilter {
   FilterNumbers numbers = FilterNumbers::none;
-  bool by_keys = false;  ///< sums or lengths tell pairs apart before it
+  bool by_keys = false;  ///< sums or lengths prune pairs before it
 };
 
-/// Told how far the work is; asked whether to go on. Called on the thread that
-/// started the work.
+/// Receives the progress of the work and decides whether to go on. Called on
+/// the thread that started the work.
 class Progress {
  public:
   virtual ~Progress() = default;
-  /// Between pieces of it, about ten times a second. done: share of the work, 0
-  /// to 1; below 0: as before. Returns false to stop.
+  /// Called between pieces, about ten times a second. done: share of the work,
+  /// 0 to 1; negative: unchanged. Returns false to stop.
   virtual bool report(double done) = 0;
-  /// By a search for the k nearest, before it meets pairs; of several parts, by
-  /// each. Returns false to stop.
+  /// Called by a search for the k nearest before its first pairs; by each part
+  /// if there are several. Returns false to stop.
   virtual bool chosen(const ChosenFilter& filter) {
     (void)filter;
     return true;
@@ -34,7 +34,7 @@ class PartOfProgress final : public Progress {
  public:
   explicit PartOfProgress(Progress* whole, double from = 0.0, double to = 1.0)
       : whole_(whole), from_(from), to_(to) {}
-  /// The part `at`, from 0, of so many that are as long.
+  /// Sets this to part `at`, from 0, of `of` parts of equal length.
   void set_part(std::int64_t at, std::int64_t of) {
     from_ = static_cast<double>(at) / static_cast<double>(of);
     to_ = static_cast<double>(at + 1) / static_cast<double>(of);
@@ -51,7 +51,7 @@ class PartOfProgress final : public Progress {
   double from_, to_;
 };
 
-/// Of a search; progress: may be null.
+/// Reports the filter of a search; progress may be null.
 inline void tell_chosen(Progress* progress, const ChosenFilter& filter) {
   if (progress != nullptr && !progress->chosen(filter)) throw Interrupted();
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Stage "select": the k smallest by (distance, index), a total order.
+// Stage "select": the k smallest in the total order by (distance, index).
 
 #include <algorithm>
 #include <cstdint>
@@ -16,17 +16,17 @@ constexpr bool nearer(double distance_a, std::int32_t index_a,
          (distance_a == distance_b && index_a < index_b);
 }
 
-/// Lists on the CPU of more neighbours than this are not kept in order.
+/// Longer lists on the CPU are not kept in order.
 constexpr std::int64_t kLongestInOrder = 64;
 
-/// Neighbours that a list of k takes before it is cut, where some `most` are
-/// offered; of one that is cut more than k.
+/// The room of a list of k before it is cut, if at most `most` neighbours are
+/// offered. It exceeds k for lists that are cut.
 inline std::int64_t list_room(std::int64_t k, std::int64_t most) {
   return k > kLongestInOrder ? std::min(k + k / 2, std::max(k + 1, most)) : k;
 }
 
-/// k places, kept as a heap with the farthest on top (the paper's Maxk). The
-/// memory is the caller's: k distances and k indices.
+/// A heap of k neighbours with the farthest on top (the paper's Maxk). The
+/// caller owns the memory: k distances and k indices.
 class NeighbourHeap {
  public:
   NeighbourHeap(double* distance, std::int32_t* index, std::int64_t k,
@@ -37,8 +37,8 @@ class NeighbourHeap {
   bool full() const { return size_ == k_; }
   double farthest() const { return distance_[0]; }
 
-  /// Takes the neighbour if it is among the k nearest so far. Returns whether
-  /// it was taken.
+  /// Adds the neighbour if it is among the k nearest so far. Returns whether it
+  /// did.
   bool offer(double distance, PointId neighbour) {
     const std::int32_t index = neighbour.value;
     if (size_ < k_) {
@@ -50,7 +50,7 @@ class NeighbourHeap {
     return true;
   }
 
-  /// Sorts by (distance, index); it is no heap after that.
+  /// Sorts by (distance, index); afterwards this is not a heap.
   void sort() {
     for (std::int64_t last = size_ - 1; last > 0; --last) {
       const double d = distance_[last];

@@ -20,13 +20,13 @@ std::int32_t largest_whole(const double* x, std::int64_t size,
       useful_threads(num_threads, static_cast<double>(size)), {},
       [] { return Worker(); },
       [&](Worker& worker, std::int64_t piece) {
-        // Other data show in the first block, mostly.
+        // Other data are mostly detected in the first block.
         if (!whole.load(std::memory_order_relaxed)) return;
         const std::int64_t end = std::min(size, (piece + 1) * block);
         double above = worker.largest;
         bool others = false;
         for (std::int64_t i = piece * block; i < end; ++i) {
-          // In a range that conversion is defined for; no number is not.
+          // The conversion is defined only in this range; NaN is not near.
           const bool is_near = x[i] >= 0.0 && x[i] <= most;
           const double y = is_near ? x[i] : 0.5;
           others |= static_cast<double>(static_cast<std::int32_t>(y)) != y;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Sorting of what may be so long that somebody wants to stop it.
+// Sorting that can be interrupted, for long vectors.
 
 #include <algorithm>
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace fsknn {
 
-/// As std::sort(). Sorts runs, of some 10 ms each, and merges them by way of
-/// `spare`, which needs no size; polls in between.
+/// As std::sort(). Sorts runs of about 10 ms each, and merges them through
+/// `spare`, which may have any size; polls in between.
 template <class T, class Less>
 void sort_in_runs(std::vector<T>& values, std::vector<T>& spare, Less less) {
   constexpr std::size_t kRun = std::size_t{1} << 17;

@@ -32,8 +32,8 @@ void take_seat(Seat seat, const Work& work) {
 
 #ifdef _OPENMP
 
-/// In a forked child whose parent has used threads: the pool of threads does
-/// not come along, and OpenMP would wait for it for ever.
+/// Whether this is a forked child whose parent has used threads. A fork does
+/// not copy the pool of threads, and OpenMP would wait for it for ever.
 bool pool_is_lost() {
   static std::atomic<long> owner{0};
   long none = 0;
@@ -49,7 +49,7 @@ void start(int num_threads, const Work& work) {
 
 #else
 
-/// What OpenMP would heed, whoever asks for how many: 0 where there is none.
+/// The limit that OpenMP would apply to any request; 0: none.
 int thread_limit() {
   const char* const text = std::getenv("OMP_THREAD_LIMIT");
   if (text == nullptr) return 0;
@@ -66,7 +66,7 @@ void start(int num_threads, const Work& work) {
   if (limit > 0) num_threads = std::min(num_threads, limit);
   std::vector<std::thread> others;
   others.reserve(static_cast<std::size_t>(num_threads));
-  // How many there are is known once the last one is there: all wait till then.
+  // The size is known once the last thread has started: all wait until then.
   std::mutex door;
   int size = 1;
   {
@@ -80,7 +80,7 @@ void start(int num_threads, const Work& work) {
         ++size;
       }
     } catch (...) {
-      // No more threads are to be had: those that are there do it.
+      // No more threads can be started: the existing ones do the work.
     }
   }
   take_seat({0, size}, work);
@@ -106,7 +106,8 @@ int num_processors() { return std::max(1, omp_get_num_procs()); }
 
 int num_processors() {
 #ifdef __linux__
-  // A larger machine than the set has room for is an error, as others are.
+  // This fails, as it may for other reasons, if the machine has more processors
+  // than the set has room for.
   cpu_set_t usable;
   if (sched_getaffinity(0, sizeof usable, &usable) == 0)
     return std::max(1, CPU_COUNT(&usable));

@@ -1,23 +1,23 @@
 #pragma once
 
-// Threads that work together: OpenMP's, or C++'s own where the compiler has no
-// OpenMP (Apple's has none). Which of them, core/base/team.cpp alone knows.
+// Threads that work together: OpenMP's, or C++'s own if the compiler has no
+// OpenMP (as Apple's). Only core/base/team.cpp knows which.
 
 #include <functional>
 
 namespace fsknn {
 
-/// One thread's place among those that work together; 0 is who called.
+/// The number of a thread in its team; 0 is the caller.
 struct Seat {
   int number = 0;
-  int size = 1;  ///< how many there are, the same for all
+  int size = 1;  ///< the number of threads, the same for all
 };
 
-/// Calls work(seat) at the same time on this thread and on up to
-/// num_threads - 1 others, and waits for all. `work` throws nothing. There are
-/// fewer of them where OMP_THREAD_LIMIT or the system allows no more, and no
-/// others where this thread itself works in a team: the rest of the machine is
-/// at work then, too.
+/// Calls work(seat) concurrently on this thread and on up to num_threads - 1
+/// others, and waits for all. `work` must not throw. There are fewer threads if
+/// OMP_THREAD_LIMIT or the system allows no more. There are no others if this
+/// thread itself works in a team, because the other processors are then busy,
+/// too.
 void run_team(int num_threads, const std::function<void(Seat)>& work);
 
 /// Threads that this process may use (affinity, control groups).

@@ -1,7 +1,7 @@
 #pragma once
 
-// One or two runs of the points of a source, as a source that is held in
-// memory: of a search of block by block nothing else is read.
+// One or two ranges of the points of a source, as a source in memory. A search
+// of two blocks reads nothing else.
 
 #include <algorithm>
 #include <cstdint>
@@ -37,16 +37,17 @@ class BlockRows final : public RowSource {
     std::iota(second, numbers_.end(), static_cast<std::int32_t>(b.first));
   }
 
-  /// The number of row `at` in the whole.
+  /// The id of row `at` in the whole source.
   PointId id_of(std::int64_t at) const {
     return {numbers_[static_cast<std::size_t>(at)]};
   }
-  /// The row of a point of the blocks.
+  /// The row of a point that is in one of the blocks.
   std::int64_t row_of(PointId id) const {
     return id.value < a_.end() ? id.value - a_.first
                                : a_.count + id.value - b_.first;
   }
-  /// Of these points of the whole (ascending), the rows that are here.
+  /// The rows here of those `points` of the whole source (ascending) that are
+  /// in the blocks.
   std::vector<std::int64_t> rows_of(
       const std::vector<std::int64_t>& points) const {
     std::vector<std::int64_t> rows;
@@ -74,7 +75,7 @@ class BlockRows final : public RowSource {
   bool made_when_read() const override { return whole_.made_when_read(); }
   MadeFrom made_from() const override {
     MadeFrom from = whole_.made_from();
-    // Numbers of numbers are nobody's.
+    // A device follows only one level of numbers.
     if (from.numbers != nullptr) return {};
     if (from.source != nullptr) from.numbers = numbers_.data();
     return from;

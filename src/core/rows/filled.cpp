@@ -21,7 +21,7 @@ double mean_of_known(const double* x, std::int64_t d) {
   }
   if (known == 0) return no_correlation();
   const double largest = std::max(std::fabs(least), std::fabs(most));
-  // Rows with an infinite value are an error: here they get no more of them.
+  // Rows with an infinite value are an error; 0 adds no further infinite value.
   if (!std::isfinite(largest)) return 0.0;
   if (!(largest > 0.0)) return least;
   const int e = exponent_of(largest);
@@ -59,19 +59,19 @@ void MeanFilled::read(std::int64_t first, std::int64_t count, double* out,
 
 namespace {
 
-/// As fill_with_mean(), by a value that the row has.
+/// As fill_with_mean(), with the first value of the row.
 std::int64_t fill_with_first(double* x, std::int64_t d) {
   std::int64_t missing = 0;
   for (std::int64_t f = 0; f < d; ++f) missing += !has_value(x[f]);
   if (missing == 0) return 0;
   const double* known = std::find_if(x, x + d, has_value);
-  // As in mean_of_known(): no more infinite values than there are.
+  // As in mean_of_known(): adds no infinite values.
   const double value = known == x + d || !std::isfinite(*known) ? 0.0 : *known;
   for (std::int64_t f = 0; f < d; ++f) x[f] = has_value(x[f]) ? x[f] : value;
   return missing;
 }
 
-/// Counts what is missing in the rows that it reads, and fills it.
+/// Counts and fills the missing values of the rows that it reads.
 class Counted final : public RowSource {
  public:
   struct Found {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Missing values: the facts that arguments are checked against, and rows whose
-// missing values are filled with the row's mean.
+// Missing values: facts for checking arguments, and rows whose missing values
+// are replaced by the row's mean.
 
 #include <cstdint>
 #include <memory>
@@ -13,18 +13,18 @@
 
 namespace fsknn {
 
-/// The mean of a row's values that there are, NaN where there is none. In the
-/// contract's lanes; the row is taken times a power of two and back, so that no
-/// sum is beyond range, and the mean is brought between the least and the most
-/// of the values, so that a constant row stays one.
+/// The mean of a row's known values; NaN if there are none. It is computed in
+/// the contract's lanes. The row is scaled by a power of two and back, so that
+/// no sum overflows. The mean is clamped to the range of the values, so that a
+/// constant row stays constant.
 double mean_of_known(const double* x, std::int64_t d);
 
-/// Puts that mean in the place of NaN, zeros into a row with no value. Returns
-/// how many were missing.
+/// Replaces NaN by that mean, or by zero in a row without any value. Returns
+/// the number of missing values.
 std::int64_t fill_with_mean(double* x, std::int64_t d);
 
-/// Rows of another source with NaN replaced by the row's mean, made when they
-/// are read: what comes after is as if the matrix had come so.
+/// Rows of another source with NaN replaced by the row's mean when they are
+/// read. Later stages see a complete matrix.
 class MeanFilled final : public RowSource {
  public:
   explicit MeanFilled(std::unique_ptr<RowSource> from)
@@ -41,20 +41,19 @@ class MeanFilled final : public RowSource {
 struct MissingFacts {
   std::int64_t missing = 0;         ///< entries that are NaN
   std::vector<std::int64_t> empty;  ///< rows with no value at all
-  /// All else as of a matrix without missing values: a row's values that there
-  /// are, filled by its mean.
+  /// The other facts, as for a complete matrix: of the known values, after
+  /// filling with the row's mean.
   MatrixFacts known;
 };
 
-/// Adds the facts of rows that come after.
+/// Adds the facts of later rows.
 void add_facts(MissingFacts& to, const MissingFacts& from);
 
-/// By what the scan takes a missing value for filled. By the first value that
-/// its row has it is quicker; all facts are the same but the counts of negative
-/// values.
+/// The value that the scan fills in. The row's first known value is faster than
+/// its mean; all facts are the same except the counts of negative values.
 enum class FilledBy { mean, first };
 
-/// progress (may be null) is only asked whether to go on.
+/// progress (may be null) is only asked whether to continue.
 MissingFacts scan_missing(const RowSource& source, int num_threads,
                           Progress* progress = nullptr,
                           const Preparing& preparing = Preparing(),

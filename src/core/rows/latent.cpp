@@ -32,7 +32,7 @@ LatentSource::LatentSource(const LatentRule& rule, std::int64_t num_points)
 void LatentSource::read(std::int64_t first, std::int64_t count, double* out,
                         std::int64_t stride) const {
   const std::int64_t d = rule_.num_features;
-  // Sums of so many features at a time stay in the cache.
+  // The sums of this many features stay in the cache.
   constexpr std::int64_t at_once = 2048;
   std::int64_t sum[at_once];
   std::int64_t scores[LatentRule::kMostFactors];

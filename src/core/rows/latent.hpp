@@ -1,13 +1,12 @@
 #pragma once
 
 // Rows of latent factors: row i is sum_j score(i, j) loading(j, .) + noise.
-// They have the shape of real data (a few directions explain most of it, and
-// near neighbours are nearer than others) at any size, and are made wherever
-// and whenever they are read: for searches that are larger than memory and
-// disk.
+// They have the structure of real data at any size: a few directions explain
+// most of it, and near neighbours are nearer than others. They are computed
+// when and where they are read, for searches that exceed memory and disk.
 //
-// Every value is a whole number below 2^53, times a power of two: host and
-// device make the same bits, and so does anybody else.
+// Every value is a whole number below 2^53, times a power of two, so that host,
+// device and any other implementation compute the same bits.
 
 #include <cstdint>
 #include <vector>
@@ -18,9 +17,9 @@
 
 namespace fsknn {
 
-/// Near a normal distribution with mean 0: the sum of four whole numbers of 16
-/// bits (Irwin and Hall), less their mean. From -131,070 to 131,070; the
-/// standard deviation is 37,837.2.
+/// Approximately normal with mean 0: the sum of four 16-bit whole numbers
+/// (Irwin-Hall), minus its mean. The range is -131,070 to 131,070; the standard
+/// deviation is 37,837.2.
 FSKNN_HD static inline std::int32_t near_normal(std::uint64_t key,
                                                 std::uint64_t counter) {
   const std::uint64_t z = mixed_number(key, counter);
@@ -31,14 +30,14 @@ FSKNN_HD static inline std::int32_t near_normal(std::uint64_t key,
          131070;
 }
 
-/// How the values are made. A plain struct, so that a kernel can take it.
+/// The parameters of the values. A plain struct, so that a kernel can take it.
 struct LatentRule {
   static constexpr std::int32_t kMostFactors = 256;
   static constexpr std::int32_t kMostNoise = 0x7fffffff;
 
   std::int64_t num_features = 0;
   std::int32_t num_factors = 0;  ///< 1 .. kMostFactors
-  std::int32_t noise = 0;        ///< what a value's own part is multiplied by
+  std::int32_t noise = 0;        ///< factor of the noise in each value
   std::uint64_t seed = 0;
 
   FSKNN_HD std::int32_t score(std::int64_t row, std::int32_t factor) const {
@@ -57,7 +56,8 @@ struct LatentRule {
                mixed_number(seed, 2),
                static_cast<std::uint64_t>(row * num_features + feature));
   }
-  /// sum: of score times loading over the factors, and noise_at(): below 2^49.
+  /// sum: the sum of score times loading over the factors, plus noise_at();
+  /// below 2^49.
   FSKNN_HD static double value(std::int64_t sum) {
     return static_cast<double>(sum) * 0x1p-32;
   }
@@ -65,7 +65,7 @@ struct LatentRule {
 
 class LatentSource final : public MadeSource {
  public:
-  /// Throws std::invalid_argument where the rule, or a size, is none.
+  /// Throws std::invalid_argument if the rule or a size is invalid.
   LatentSource(const LatentRule& rule, std::int64_t num_points);
 
   std::int64_t num_points() const override { return num_points_; }
@@ -77,7 +77,7 @@ class LatentSource final : public MadeSource {
   }
   const std::int32_t* kept() const override { return nullptr; }
 
-  // What a device makes the same rows from.
+  // The inputs from which a device computes the same rows.
   const LatentRule& rule() const { return rule_; }
   /// [num_factors x num_features], row-major.
   const std::vector<std::int32_t>& loadings() const { return loadings_; }

@@ -1,8 +1,8 @@
 #pragma once
 
-// Rows that are nowhere stored: a source makes them when they are read, from
-// much less than they are, and a device makes the same ones in its own memory
-// (cuda/prepare/row_makers). A third such source is one class here and one
+// Rows that are not stored. A source computes them when they are read, from
+// much smaller data, and a device computes the same rows in its own memory
+// (cuda/prepare/row_makers). A third such source needs one class here and one
 // maker there.
 
 #include <cstdint>
@@ -16,14 +16,14 @@ class MadeSource : public RowSource {
  public:
   bool made_when_read() const final { return true; }
   MadeFrom made_from() const final { return {this, nullptr}; }
-  /// What a device that makes the rows holds for it, besides kept().
+  /// Bytes that a device needs to make the rows, besides kept().
   virtual double bytes_to_make() const = 0;
-  /// [num_points()] which of the rows that can be made each point is; null:
-  /// each its own.
+  /// [num_points()] the number of each point among the rows that can be made;
+  /// null: its own number.
   virtual const std::int32_t* kept() const = 0;
 };
 
-/// What a device that makes a source's rows holds of it; 0: it makes none.
+/// Bytes that a device needs to make a source's rows; 0: it makes none.
 inline double bytes_made_from(const RowSource& source) {
   const MadeFrom from = source.made_from();
   if (from.source == nullptr) return 0;
@@ -33,8 +33,8 @@ inline double bytes_made_from(const RowSource& source) {
          (numbered ? 4 * static_cast<double>(source.num_points()) : 0.0);
 }
 
-/// [num_points] which of the rows that can be made each point is; empty: each
-/// its own.
+/// [num_points] the number of each point among the rows that can be made;
+/// empty: its own number.
 inline std::vector<std::int32_t> numbers_made(const MadeFrom& from,
                                               std::int64_t num_points) {
   const std::int32_t* const kept = from.source->kept();

@@ -12,7 +12,8 @@
 namespace fsknn {
 namespace {
 
-// Beyond, most rows' squares would be subnormal halves.
+// With a larger unit, the squares of most rows would be subnormal in half
+// precision.
 constexpr int kMostOfUnit = 5;
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
@@ -63,8 +64,8 @@ MaskedRule::MaskedRule(const Request& asked, const RowSource& points,
              static_cast<double>(points.num_features()), 0.0},
       scale_(no_scaling()),
       rule_(*asked.metric, 0) {
-  // No rank is above d, and a row's largest is brought to [1, 2): its ranks,
-  // which are whole or halves, to multiples of this.
+  // No rank exceeds d, and a row's largest value is scaled to [1, 2). Ranks are
+  // whole or halves, so they become multiples of this.
   if (form() == RowForm::ranked)
     terms_.grid = two_to(-exponent_of(terms_.num_features) - 1);
   if (metric_->matrix_scale == MatrixScale::none) return;
@@ -178,7 +179,7 @@ MaskedUnits masked_units(const double* rows, std::int64_t count,
   for (const double x : values) longest = std::max(longest, x);
   const double unit = median_of(values);
   // Squares below 2^-400 of the matrix's largest are left to the exact step:
-  // those that underflow there are nothing in this unit.
+  // squares that underflow there are negligible in this unit.
   const bool squared =
       rule.terms().accumulation == Accumulation::squared_difference;
   if (unit > 0.0) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Points with missing values, as pairs are computed from them (masked.hpp), and
-// the answer by definition.
+// Points with missing values in the form that pairs are computed from
+// (masked.hpp), and the answer by definition.
 
 #include <cstdint>
 #include <vector>
@@ -20,11 +20,12 @@ namespace fsknn {
 struct MaskedPoints {
   std::int64_t num_features = 0;
   std::int64_t padded = 0;  ///< features after padding, a multiple of 8
-  std::int64_t words = 0;   ///< of 64 bits, for a row's mask
+  std::int64_t words = 0;   ///< 64-bit words of a row's mask
   PointOrder order;
-  Buffer<double> rows;          ///< [size x padded], by place; NaN: no value
-  Buffer<std::uint64_t> masks;  ///< [size x words]: bit f is set: has a value
-  Buffer<std::int32_t> known;   ///< [size]: values that there are
+  Buffer<double> rows;  ///< [size x padded], by place; NaN: no value
+  Buffer<std::uint64_t>
+      masks;  ///< [size x words]; bit f is set if the value is known
+  Buffer<std::int32_t> known;  ///< [size]: known values
 
   std::int64_t size() const { return order.num_active(); }
   const double* row(Place place) const {
@@ -35,7 +36,7 @@ struct MaskedPoints {
   }
 };
 
-/// What a search over common samples does to rows and pairs.
+/// The rule of a search over common samples for rows and pairs.
 class MaskedRule {
  public:
   /// queries may be null.
@@ -45,7 +46,7 @@ class MaskedRule {
   const MaskedTerms& terms() const { return terms_; }
   bool correlates() const { return terms_.accumulation == Accumulation::dot; }
   RowForm form() const { return metric_->row_form; }
-  /// The matrix's, of raw rows.
+  /// The matrix's scale, for raw rows.
   PowerOfTwo scale() const { return scale_; }
   const DistanceRule& distances() const { return rule_; }
   /// masked_pair() to what a WithinCollector takes: r, or the distance; NaN
@@ -53,7 +54,7 @@ class MaskedRule {
   double value(double pair) const {
     return correlates() ? pair : rule_(pair, 0.0, 0.0);
   }
-  /// The distance of that value.
+  /// The distance for that value.
   double distance(double value) const {
     return correlates() ? metric_->finish(value, 0.0, 0.0) : value;
   }
@@ -65,9 +66,10 @@ class MaskedRule {
   DistanceRule rule_;
 };
 
-/// One row of d features, NaN where there is no value, in place: ranked over
-/// its values (ranked), times its power of two (raw rows: the rule's),
-/// padded with NaN. Returns the number of values. `scratch` is the caller's.
+/// Prepares one row of d features, NaN where no value is known, in place.
+/// Ranked rows are ranked over their values; rows are scaled by their power of
+/// two (raw rows: by the rule's) and padded with NaN. Returns the number of
+/// values. The caller owns `scratch`.
 struct MaskedScratch {
   AverageRanks ranks;
   std::vector<double> values;
@@ -75,8 +77,8 @@ struct MaskedScratch {
 std::int64_t prepare_masked_row(const MaskedRule& rule, MaskedScratch& scratch,
                                 double* x, std::int64_t d, std::int64_t padded);
 
-/// Rows of another source, ranked over their values where the rule says so:
-/// what is left of preparing them is a power of two.
+/// Rows of another source, ranked over their known values. Only the scaling by
+/// a power of two remains to be done.
 class RankedKnown final : public RowSource {
  public:
   explicit RankedKnown(const RowSource& from) : from_(from) {}
@@ -89,39 +91,39 @@ class RankedKnown final : public RowSource {
   const RowSource& from_;
 };
 
-/// Reads, prepares and places all points of `source` but `skip`.
+/// Reads and prepares all points of `source` except `skip`, and orders them.
 MaskedPoints prepare_masked(const RowSource& source, const MaskedRule& rule,
                             const std::vector<std::int64_t>& skip, bool shuffle,
                             int num_threads, Progress* progress = nullptr);
 
-/// Values less their column's centre, in a unit, in which most rows' largest is
-/// near 1: what filters of differences are made of.
+/// Values minus their column's centre, in a unit in which the largest value of
+/// a typical row is near 1. Filters of differences use it.
 struct MaskedUnits {
   std::vector<double> centre;  ///< [num_features]
   PowerOfTwo by = {1.0, 1.0};  ///< into that unit
-  /// A number as rows hold them, into the unit.
+  /// Converts a number of a row to this unit.
   double operator()(double x) const { return (x * by.first) * by.second; }
 };
 
-/// By medians of some of the rows. Where the largest of these rows is beyond
+/// Uses the medians of some of the rows. If the largest of these rows exceeds
 /// 2^headroom, the unit is larger, by up to 2^5.
 MaskedUnits masked_units(const MaskedPoints& points, const MaskedRule& rule,
                          int headroom = 2000);
-/// The same of those rows, which are the step-th of all: `stride` doubles from
-/// one to the next.
+/// The same from these rows, every step-th of all; consecutive ones are
+/// `stride` doubles apart.
 std::int64_t masked_units_step(std::int64_t num_points);
 MaskedUnits masked_units(const double* rows, std::int64_t count,
                          std::int64_t stride, std::int64_t num_features,
                          const MaskedRule& rule, int headroom = 2000);
 
-/// A row's neighbours, of which there may be fewer than k: what is not filled
-/// is missing. distance, index: sorted, `size` of them; correlation may be
-/// null. Throws RangeFailure.
+/// Writes a row's neighbours. There may be fewer than k; the others are
+/// missing. distance, index: sorted, `size` of them; correlation may be null.
+/// Throws RangeFailure.
 void emit_masked(const Neighbours& out, AnswerRow row, std::int64_t k,
                  std::int64_t size, const double* distance,
                  const std::int32_t* index, const double* correlation);
 
-/// brute_force() where request.na_pairwise. queries: null for the graph.
+/// brute_force() if request.na_pairwise. queries: null for the graph.
 void brute_force_masked(const Request& request, const RowSource& points,
                         const RowSource* queries, const Neighbours& out);
 

@@ -5,8 +5,8 @@
 namespace fsknn {
 namespace {
 
-/// Eight at a time: a loop of known length becomes vector code at any level of
-/// optimisation.
+/// Eight at a time, because compilers vectorise a loop of known length at any
+/// level of optimisation.
 template <PairOperator op>
 void combine_rows(const double* a, const double* b, std::int64_t d,
                   double* out) {
@@ -62,7 +62,7 @@ void MetafeatureSource::read(std::int64_t first, std::int64_t count,
   for (std::int64_t r = 0; r < count; ++r, out += stride) {
     if (!next_known) made = made_of(first + r);
     make(made, out);
-    // The next pair has the same first row, but for the last of a row's pairs.
+    // The next pair has the same first row, except after a row's last pair.
     next_known =
         whole_ && made.second >= 0 && made.second + 1 < order_.num_rows;
     if (next_known) ++made.second;

@@ -1,10 +1,11 @@
 #pragma once
 
 // Metafeatures (Arefin 2012): every pair of a matrix's rows under an operator.
-// They are made when they are read, from the small matrix; nobody holds them.
+// They are computed from the small matrix when they are read, and never stored.
 //
-// Order: the rows themselves; then operator by operator the pairs (i, j), i <
-// j, i slowest; last, rows that take part in no pair (a clinical outcome).
+// Order: first the rows themselves; then, for each operator, the pairs (i, j),
+// i < j, where i changes slowest; last, rows that are in no pair (a clinical
+// outcome).
 
 #include <cmath>
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace fsknn {
 
 enum class PairOperator : std::int32_t { minus, plus, times, divided };
 
-/// One correctly rounded operation: the same bits on host and device.
+/// One correctly rounded operation, with the same bits on host and device.
 FSKNN_HD static inline double combine(PairOperator op, double a, double b) {
   switch (op) {
     case PairOperator::minus: return a - b;
@@ -29,24 +30,24 @@ FSKNN_HD static inline double combine(PairOperator op, double a, double b) {
   return NAN;
 }
 
-/// What one metafeature is made of: rows of the small matrix (the rows that
-/// take part in no pair stand after the others in it).
+/// The rows of the small matrix that a metafeature is made from. (In it, the
+/// rows that are in no pair come last.)
 struct MadeOf {
-  std::int32_t first, second;  ///< second: -1: a row as it is
+  std::int32_t first, second;  ///< second: -1 for a row itself
   PairOperator op;
 };
 
-/// Pairs (i, j), i < j, of `rows` rows before those with this i.
+/// The number of pairs (i', j), i' < j, of `rows` rows with i' < i.
 FSKNN_HD static inline std::int64_t pairs_before(std::int64_t i,
                                                  std::int64_t rows) {
   return i * (2 * rows - i - 1) / 2;
 }
 
-/// Numbers of metafeatures to what they are made of. A plain struct, so that a
-/// kernel can take it.
+/// Maps numbers of metafeatures to the rows that they are made from. A plain
+/// struct, so that a kernel can take it.
 struct MetafeatureOrder {
-  std::int64_t num_rows = 0;   ///< that take part in pairs
-  std::int64_t num_extra = 0;  ///< that take part in none
+  std::int64_t num_rows = 0;   ///< rows that are in pairs
+  std::int64_t num_extra = 0;  ///< rows that are in none
   std::int32_t num_operators = 0;
   PairOperator operators[4] = {};
 
@@ -63,7 +64,8 @@ struct MetafeatureOrder {
       return {static_cast<std::int32_t>(num_rows + point - of_operators), -1,
               PairOperator::minus};
     const std::int64_t pair = point % pairs();
-    // The i with pairs_before(i) <= pair < pairs_before(i + 1), by halving.
+    // Binary search for the i with pairs_before(i) <= pair < pairs_before(i +
+    // 1).
     std::int64_t low = 0, high = num_rows - 1;
     while (high - low > 1) {
       const std::int64_t middle = low + (high - low) / 2;
@@ -79,8 +81,8 @@ struct MetafeatureOrder {
   }
 };
 
-/// Metafeatures as a source of rows: holds the small matrix, and makes a row
-/// when it is read.
+/// Metafeatures as a source of rows. It holds the small matrix, and computes a
+/// row when it is read.
 class MetafeatureSource final : public MadeSource {
  public:
   /// small: [num_rows + num_extra x features], copied. kept: which metafeatures
@@ -98,18 +100,18 @@ class MetafeatureSource final : public MadeSource {
     return 8 * static_cast<double>(small_rows() * small_stride());
   }
 
-  // What a device makes the same rows from.
+  // The inputs from which a device computes the same rows.
 
   /// [small_rows() x small_stride()], row-major, padded with zeros.
   const double* small() const { return small_.data(); }
   std::int64_t small_rows() const { return order_.num_rows + order_.num_extra; }
   std::int64_t small_stride() const { return stride_; }
   const MetafeatureOrder& order() const { return order_; }
-  /// The metafeature that each point is, [num_points()]; null: each its own.
+  /// [num_points()] the metafeature of each point; null: its own number.
   const std::int32_t* kept() const override {
     return whole_ ? nullptr : kept_.data();
   }
-  /// What a point is made of.
+  /// The rows that a point is made from.
   MadeOf made_of(std::int64_t point) const {
     return order_.at(whole_ ? point : kept_[static_cast<std::size_t>(point)]);
   }

@@ -1,9 +1,8 @@
 #pragma once
 
-// The order in which points stand inside the work. Real data put near
-// neighbours side by side; thresholds tighten evenly only when they do not, so
-// points are shuffled. The shuffle is fixed, and the answer does not depend on
-// it.
+// The order of points within a search. In real data near neighbours are often
+// adjacent, but thresholds tighten evenly only if they are not, so points are
+// shuffled. The shuffle is fixed, and the answer does not depend on it.
 
 #include <cstdint>
 #include <vector>
@@ -13,9 +12,9 @@
 namespace fsknn {
 
 struct PointOrder {
-  /// id[p]: the point (0-based, as the user numbers them) at place p.
+  /// id[p]: the point (0-based, in the user's order) at place p.
   std::vector<std::int32_t> id;
-  /// place[i]: where point i stands; -1 for points left out.
+  /// place[i]: the place of point i; -1 for points that are left out.
   std::vector<std::int32_t> place;
   PointId id_at(Place p) const {
     return {id[static_cast<std::size_t>(p.value)]};
@@ -28,7 +27,7 @@ struct PointOrder {
   }
 };
 
-/// All points but `skip` (ascending), shuffled, or in their own order.
+/// Orders all points except `skip` (ascending), shuffled or in their own order.
 PointOrder order_points(std::int64_t num_points,
                         const std::vector<std::int64_t>& skip, bool shuffle);
 

@@ -107,7 +107,7 @@ PreparedPoints prepare_points(const RowSource& source,
                    }
                    clear_padding(row, d, padded);
                    points.sums[place] = kernel(recipe, scratch, row, d, padded);
-                   // Two rows of zeros have no proportion.
+                   // The proportion of two rows of zeros is undefined.
                    if (recipe.needs_sums && points.sums[place] == 0.0)
                      throw RangeFailure();
                  }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Points after stage "prepare", and the rule that turns an accumulated sum of
-// two of them into the distance that the user gets.
+// Points after stage "prepare", and the rule that converts an accumulated sum
+// of two of them to the returned distance.
 
 #include <cstdint>
 #include <vector>
@@ -21,38 +21,39 @@ struct PreparedPoints {
   std::int64_t padded = 0;  ///< features after padding, a multiple of 8
   PointOrder order;
   Buffer<double> rows;  ///< [num_active x padded], row-major, by place
-  Buffer<double> sums;  ///< [num_active]; what prepare_row() returned
+  Buffer<double> sums;  ///< [num_active]; the results of prepare_row()
 
   bool whole_ranks = false;  ///< see RowRecipe
-  /// Triples of wide data: no bound is made of sums, which may be below 0
+  /// Triples of wide data: there is no bound by sums, which may be negative
   /// (part_of_sum()).
   bool wide = false;
 
-  // Rows that are not held, since they can be made again: from what, and how.
+  // If rows can be recomputed and are not held: their source and recipe.
   const RowSource* source = nullptr;  ///< null: `rows` holds them
   RowRecipe recipe;
   RowKernel kernel = nullptr;
 
   std::int64_t size() const { return order.num_active(); }
   bool held() const { return source == nullptr; }
-  /// Of rows that are held.
+  /// For held rows only.
   const double* row(Place place) const {
     return rows.data() + place.value * padded;
   }
 };
 
-/// One thread's way to prepared rows, held or not.
+/// Reads prepared rows on one thread, whether they are held or not.
 class RowReader {
  public:
   explicit RowReader(const PreparedPoints& points)
       : points_(&points), made_(points.held() ? 0 : points.padded) {}
-  /// The row at `place`; what is not held stays until the next call.
+  /// The row at `place`; if rows are not held, it is valid until the next call.
   const double* operator()(Place place) {
     if (points_->held()) return points_->row(place);
     make(place, made_.data());
     return made_.data();
   }
-  /// Makes a row that is not held, or copies it; `out` takes `padded` doubles.
+  /// Computes a row that is not held, or copies a held one. `out` has room for
+  /// `padded` doubles.
   void make(Place place, double* out);
 
  private:
@@ -61,17 +62,17 @@ class RowReader {
   RowScratch scratch_;
 };
 
-/// One thread's way to rows as filters are made of them: whole ranks are
-/// brought to length 1.
+/// Reads rows as filters need them, on one thread: whole ranks are scaled to
+/// length 1.
 class FilterReader {
  public:
   explicit FilterReader(const PreparedPoints& points)
       : points_(&points),
         reader_(points),
         made_(points.whole_ranks ? points.padded : 0) {}
-  /// The row at `place`; what is not held stays until the next call.
+  /// The row at `place`; a temporary row is valid until the next call.
   const double* operator()(Place place);
-  /// The sum that goes with it.
+  /// The sum that belongs to it.
   double sum(Place place) const {
     return points_->whole_ranks ? 0.0 : points_->sums[place.value];
   }
@@ -93,25 +94,25 @@ class DistanceRule {
   double operator()(double sum, double sum_a, double sum_b) const {
     return scaled(finish_(sum, sum_a, sum_b), undo_);
   }
-  /// r of a pair; 0 where the metric has none.
+  /// r of a pair; 0 if the metric has none.
   double correlation(double sum, double sum_a, double sum_b) const {
     return similarity_ != nullptr ? clamp_to_one(similarity_(sum, sum_a, sum_b))
                                   : 0.0;
   }
-  /// What tells both: r before it is clamped, else the distance.
+  /// The value that determines both: r before clamping, else the distance.
   double value(double sum, double sum_a, double sum_b) const {
     return similarity_ != nullptr ? similarity_(sum, sum_a, sum_b)
                                   : (*this)(sum, sum_a, sum_b);
   }
-  /// The power of two that the distance is multiplied by at last.
+  /// The power of two that the distance is finally multiplied by.
   PowerOfTwo undo() const { return undo_; }
-  /// And its inverse.
+  /// The inverse of undo().
   PowerOfTwo redo() const { return redo_; }
-  /// No pair whose returned distance is at most `distance` has a distance
-  /// above this one before the matrix's power of two was taken off.
+  /// The largest distance, before the matrix's power of two is undone, of any
+  /// pair whose returned distance is at most `distance`.
   double before_scaling(double distance) const;
-  /// The other way: at least the returned distance of any pair whose distance
-  /// was at most `before`.
+  /// The inverse: at least the returned distance of any pair whose distance was
+  /// at most `before`.
   double after_scaling(double before) const;
 
  private:
@@ -120,33 +121,33 @@ class DistanceRule {
   PowerOfTwo undo_, redo_;
 };
 
-/// What the contract's sum over `padded` features and the distance made of it
-/// may differ from the true ones, relative to the sum of magnitudes.
+/// The bound of the rounding error of the contract's sum over `padded`
+/// features, and of its distance, relative to the sum of magnitudes.
 inline double rounding_of_sums(std::int64_t padded) {
   const std::int64_t roundings = padded / kLanes + 32;
   return static_cast<double>(roundings) * 0x1p-50;
 }
 
-/// What the request's metric does to rows; `exponent` is matrix_exponent()'s.
-/// The request's weights and covariates must stay.
+/// The recipe for rows under the request's metric; `exponent` is that of
+/// matrix_exponent(). The request's weights and covariates must outlive it.
 RowRecipe recipe_of(const Request& request, int exponent);
 
-/// The same for a source whose rows may be prepared already.
+/// The remaining recipe for a source whose rows may already be prepared.
 inline RowRecipe what_is_left(RowRecipe recipe, const RowSource& source) {
   if (source.prepared()) recipe.form = RowForm::ready;
   return recipe;
 }
 
-/// Reads, prepares and places all points of `source` but `skip`. progress (may
-/// be null) is only asked whether to go on. Unless `hold`, rows of a source
-/// that makes them when they are read, or is on disk, are not held.
+/// Reads and prepares all points of `source` except `skip`, and orders them.
+/// progress (may be null) is only asked whether to continue. Without `hold`,
+/// rows that their source makes when read, or that are on disk, are not held.
 PreparedPoints prepare_points(const RowSource& source, const RowRecipe& recipe,
                               const std::vector<std::int64_t>& skip,
                               bool shuffle, RowKernel kernel, int num_threads,
                               Progress* progress = nullptr, bool hold = true);
 
-/// The request under the metric that suits the data (metric_for()). Where that
-/// depends on the largest magnitude and it is not known, it is looked for.
+/// The request with the metric that suits the data (metric_for()). If that
+/// depends on an unknown largest magnitude, the data are scanned for it.
 Request suited(const Request& request, const RowSource& points,
                const RowSource* queries, Progress* progress = nullptr);
 
@@ -154,7 +155,8 @@ Request suited(const Request& request, const RowSource& points,
 int common_exponent(const Request& request, const RowSource& points,
                     const RowSource* queries, int num_threads);
 
-/// [places of the queries] request.query_self in their order; empty: none.
+/// [places of the queries] request.query_self in their order; empty: no query
+/// is a point.
 std::vector<std::int32_t> self_by_place(const Request& request,
                                         const PointOrder& queries);
 
@@ -162,7 +164,7 @@ std::vector<std::int32_t> self_by_place(const Request& request,
 double scalar_sum(Accumulation accumulation, const double* a, const double* b,
                   std::int64_t padded);
 
-/// Fills a row of `out` as missing; of edges there are none to fill.
+/// Marks a row of `out` as missing; among edges it has no entries.
 void emit_missing(const Neighbours& out, AnswerRow row, std::int64_t k);
 
 }  // namespace fsknn

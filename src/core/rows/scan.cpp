@@ -17,7 +17,7 @@ bool by_column(const Position& a, const Position& b) {
   return a.feature != b.feature ? a.feature < b.feature : a.point < b.point;
 }
 
-/// Keeps the first three; most positions are turned away by one comparison.
+/// Keeps the first three; one comparison rejects most positions.
 void note(std::vector<Position>& at, Position p) {
   if (at.size() == kShown && !by_column(p, at.back())) return;
   at.insert(std::upper_bound(at.begin(), at.end(), p, by_column), p);
@@ -29,7 +29,8 @@ struct RowFacts {
   bool finite;
 };
 
-/// Four running values, so that one comparison need not wait for the last.
+/// Four running values, so that a comparison need not wait for the previous
+/// one.
 RowFacts facts_of(const double* x, std::int64_t d) {
   constexpr int kWays = 4;
   double least[kWays], most[kWays], zeros[kWays];
@@ -60,8 +61,9 @@ void append(std::vector<T>& to, const std::vector<T>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-/// Counts what `is_wrong`, and notes the first positions. Those are wanted
-/// column by column: later columns can't be among the first three any more.
+/// Counts the entries for which is_wrong() holds, and keeps their first
+/// positions. They are ordered column by column, so later columns can no longer
+/// be among the first three.
 template <class IsWrong>
 void note_wrong(const double* x, std::int64_t d, std::int64_t point,
                 IsWrong is_wrong, std::int64_t& count,

@@ -1,6 +1,6 @@
 #pragma once
 
-// One pass over a matrix for the facts that arguments are checked against.
+// One pass over a matrix that collects the facts for checking arguments.
 
 #include <cstdint>
 #include <vector>
@@ -21,32 +21,33 @@ struct MatrixFacts {
   std::vector<Position> non_finite_at;  ///< the first three, column by column
   std::int64_t negative = 0;            ///< entries below 0
   std::vector<Position> negative_at;    ///< the first three, column by column
-  std::int64_t non_binary = 0;          ///< entries but 0 and 1, if asked for
+  std::int64_t non_binary = 0;  ///< entries other than 0 and 1, if requested
   std::vector<Position> non_binary_at;  ///< the first three, column by column
   std::vector<std::int64_t> non_finite_rows;  ///< rows with such an entry
   std::vector<std::int64_t> constant;         ///< rows with max == min
   std::vector<std::int64_t> zero;             ///< rows of zeros only
-  std::vector<std::int64_t> explained;  ///< covariates leave nothing of them
-  double largest = 0.0;                 ///< largest |x|
-  std::int64_t largest_row = -1;        ///< the first with it; -1: all are 0
+  std::vector<std::int64_t>
+      explained;                  ///< rows that covariates explain completely
+  double largest = 0.0;           ///< largest |x|
+  std::int64_t largest_row = -1;  ///< the first row with it; -1: all are 0
 };
 
-/// Adds a row of d features, which is point `point`. binary: whether to look
-/// for entries but 0 and 1. Returns whether it is finite and not constant.
+/// Adds a row of d features, which is point `point`. binary: whether to count
+/// entries other than 0 and 1. Returns whether it is finite and not constant.
 bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
               MatrixFacts& facts);
 
-/// Adds the facts of rows that come after.
+/// Adds the facts of later rows.
 void add_facts(MatrixFacts& to, const MatrixFacts& from);
 
-/// How rows will be prepared, where that tells whether they vary.
+/// The preparation of rows, if it determines whether they vary.
 struct Preparing {
   RowRecipe recipe;
-  RowKernel kernel = nullptr;  ///< null: it tells nothing
+  RowKernel kernel = nullptr;  ///< null: it does not determine that
 };
 
-/// progress (may be null) is only asked whether to go on. binary: whether to
-/// look for entries other than 0 and 1.
+/// progress (may be null) is only asked whether to continue. binary: whether to
+/// count entries other than 0 and 1.
 MatrixFacts scan(const RowSource& source, int num_threads,
                  Progress* progress = nullptr, bool binary = false,
                  const Preparing& preparing = Preparing());

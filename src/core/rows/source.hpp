@@ -1,6 +1,6 @@
 #pragma once
 
-// Stage "source": where rows come from. Delivers blocks of rows, as doubles.
+// Stage "source": delivers blocks of rows, as doubles.
 
 #include <cstdint>
 #include <limits>
@@ -11,11 +11,11 @@ namespace fsknn {
 
 class MadeSource;
 
-/// From what rows are made when they are read (core/rows/made_rows.hpp), so
-/// that a device can make them by itself: what is small goes there once, and
-/// rows never.
+/// The inputs of rows that are made when they are read
+/// (core/rows/made_rows.hpp). A device can make such rows itself: the small
+/// inputs are copied to it once, and the rows never.
 struct MadeFrom {
-  const MadeSource* source = nullptr;  ///< null: from nothing small
+  const MadeSource* source = nullptr;  ///< null: there are no small inputs
   /// Row i is the source's row numbers[i]; null: its row i.
   const std::int32_t* numbers = nullptr;
 };
@@ -25,25 +25,25 @@ class RowSource {
   virtual ~RowSource() = default;
   virtual std::int64_t num_points() const = 0;
   virtual std::int64_t num_features() const = 0;
-  /// Writes rows first .. first + count - 1 to out, row-major, `stride` doubles
-  /// from row to row; touches no column beyond num_features(). Called by
-  /// several threads at once.
+  /// Writes rows first .. first + count - 1 to out, row-major, with `stride`
+  /// doubles from row to row. Writes no column beyond num_features(). Several
+  /// threads may call it at once.
   virtual void read(std::int64_t first, std::int64_t count, double* out,
                     std::int64_t stride) const = 0;
-  /// Whether rows are made when they are read, from much less than they are:
-  /// then a backend makes them again rather than keep them all.
+  /// Whether rows are made from much smaller data when they are read. A backend
+  /// then makes them again instead of keeping all.
   virtual bool made_when_read() const { return false; }
-  /// And from what, where a device can make them, too.
+  /// The inputs, if a device can make the rows, too.
   virtual MadeFrom made_from() const { return {}; }
-  /// Whether rows come from a file, since they do not fit in memory: then a
-  /// backend holds some of them at a time.
+  /// Whether rows are in a file because they do not fit in memory. A backend
+  /// then holds some of them at a time.
   virtual bool on_disk() const { return false; }
-  /// Whether rows come in the metric's form of length 1 already.
+  /// Whether rows already have the metric's form of length 1.
   virtual bool prepared() const { return false; }
 };
 
-/// Points first .. first + count - 1 of a source. on_disk: whether they are to
-/// be treated as if they were.
+/// Points first .. first + count - 1 of a source. on_disk: whether to treat
+/// them as if they were on disk.
 class RowRange final : public RowSource {
  public:
   RowRange(const RowSource& whole, std::int64_t first, std::int64_t count,
@@ -65,9 +65,9 @@ class RowRange final : public RowSource {
   bool on_disk_;
 };
 
-/// How many rows to read at once: about 1 MiB, and whole cache lines of a
-/// column-major matrix; but one row where a row alone is much work, so that an
-/// interrupt need not wait for eight.
+/// The number of rows to read at once: about 1 MiB, and whole cache lines of a
+/// column-major matrix. It is 1 for very long rows, so that an interrupt need
+/// not wait for eight.
 inline std::int64_t rows_per_block(std::int64_t num_features) {
   if (num_features > (std::int64_t{1} << 20)) return 1;
   const std::int64_t rows = (std::int64_t{1} << 17) / num_features / 8 * 8;
@@ -86,7 +86,7 @@ class MatrixSource final : public RowSource {
   std::int64_t num_features() const override { return d_; }
   void read(std::int64_t first, std::int64_t count, double* out,
             std::int64_t stride) const override {
-    // Eight rows at a time: one cache line of each column.
+    // Eight rows at a time use a whole cache line of each column.
     for (std::int64_t r0 = 0; r0 < count; r0 += 8) {
       const std::int64_t r1 = r0 + 8 < count ? r0 + 8 : count;
       for (std::int64_t f0 = 0; f0 < d_; f0 += kFeaturesAtOnce) {
@@ -97,7 +97,7 @@ class MatrixSource final : public RowSource {
           for (std::int64_t r = r0; r < r1; ++r)
             out[r * stride + f] = as_double(column[r]);
         }
-        // A cache line of each column, and often a page of its own.
+        // This reads a cache line, and often a separate page, of each column.
         poll_after(30.0 * static_cast<double>(f1 - f0));
       }
     }

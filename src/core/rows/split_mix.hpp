@@ -6,7 +6,7 @@
 
 namespace fsknn {
 
-/// Number `counter` (from 0) of those that SplitMix(seed) gives.
+/// The number at position `counter` (from 0) of the sequence of SplitMix(seed).
 FSKNN_HD static inline std::uint64_t mixed_number(std::uint64_t seed,
                                                   std::uint64_t counter) {
   std::uint64_t z = seed + (counter + 1) * 0x9e3779b97f4a7c15u;
@@ -15,7 +15,8 @@ FSKNN_HD static inline std::uint64_t mixed_number(std::uint64_t seed,
   return z ^ (z >> 31);
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): the same numbers everywhere.
+/// SplitMix64 (Steele, Lea, Flood 2014), with the same numbers on every
+/// platform.
 class SplitMix {
  public:
   explicit SplitMix(std::uint64_t seed) : state_(seed) {}
@@ -24,7 +25,7 @@ class SplitMix {
     state_ += 0x9e3779b97f4a7c15u;
     return z;
   }
-  /// Below `bound`; the tiny bias does no harm here.
+  /// Below `bound`; the small bias is harmless here.
   std::uint32_t below(std::uint32_t bound) {
     return static_cast<std::uint32_t>(((next() >> 32) * bound) >> 32);
   }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Some rows, or some features, of another source, in any order, each any number
-// of times.
+// Some rows, or some features, of another source, in any order, with
+// repetition.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace fsknn {
 
 class RowSubset final : public RowSource {
  public:
-  /// numbers: of rows of `whole`, from 0. `whole` must outlive this.
+  /// numbers: rows of `whole`, from 0. `whole` must outlive this.
   RowSubset(const RowSource& whole, std::vector<std::int32_t> numbers)
       : whole_(whole), numbers_(std::move(numbers)) {}
 
@@ -26,7 +26,7 @@ class RowSubset final : public RowSource {
     return static_cast<std::int64_t>(numbers_.size());
   }
   std::int64_t num_features() const override { return whole_.num_features(); }
-  /// Rows that follow each other in `whole` are read together.
+  /// Reads consecutive rows of `whole` together.
   void read(std::int64_t first, std::int64_t count, double* out,
             std::int64_t stride) const override {
     const std::int32_t* const at = numbers_.data() + first;
@@ -40,7 +40,7 @@ class RowSubset final : public RowSource {
   bool made_when_read() const override { return whole_.made_when_read(); }
   MadeFrom made_from() const override {
     MadeFrom from = whole_.made_from();
-    // Numbers of numbers are nobody's.
+    // A device follows only one level of numbers.
     if (from.numbers != nullptr) return {};
     if (from.source != nullptr) from.numbers = numbers_.data();
     return from;
@@ -55,8 +55,8 @@ class RowSubset final : public RowSource {
 
 class FeatureSubset final : public RowSource {
  public:
-  /// numbers: of features of `whole`, from 0. `whole` must outlive this; its
-  /// rows must not be prepared, since that was done by all their features.
+  /// numbers: features of `whole`, from 0. `whole` must outlive this. Its rows
+  /// must not be prepared, since preparation uses all their features.
   FeatureSubset(const RowSource& whole, std::vector<std::int32_t> numbers)
       : whole_(whole), numbers_(std::move(numbers)) {
     if (whole.prepared())
@@ -102,7 +102,7 @@ class FeatureSubset final : public RowSource {
   std::vector<std::int32_t> numbers_;
 };
 
-/// Of `numbers`, the positions of those that are in `skip` (ascending).
+/// The positions of those `numbers` that are in `skip` (ascending).
 inline std::vector<std::int64_t> positions_in(
     const std::vector<std::int32_t>& numbers,
     const std::vector<std::int64_t>& skip) {

@@ -11,9 +11,9 @@
 namespace fsknn {
 namespace {
 
-/// Whether one value is there `least` times among these, of which that is more
-/// than a third: then it is one of the two that are left where each three
-/// different values cancel each other (Misra and Gries 1982).
+/// Whether a value occurs at least `least` times, where `least` is more than a
+/// third of all. Such a value is one of the two that remain after cancelling
+/// triples of different values (Misra and Gries 1982).
 bool has_frequent(const double* x, const double* end, std::int64_t least) {
   double value[2] = {0.0, 0.0};
   std::int64_t count[2] = {0, 0};
@@ -36,8 +36,7 @@ bool has_frequent(const double* x, const double* end, std::int64_t least) {
   return false;
 }
 
-/// Whether `fewest` of d values could be such that the row vanishes. Puts them
-/// in another order.
+/// Whether the row could vanish on `fewest` of its d values. Reorders them.
 bool may_vanish(Vanishing::Rule rule, double* x, std::int64_t d,
                 std::int64_t fewest) {
   double* const end =
@@ -66,8 +65,8 @@ bool vanishes(Vanishing::Rule rule, const double* x,
   return true;
 }
 
-/// Of the rows of a source those for which keep(row) holds, ascending. keep may
-/// change what it is given.
+/// The rows of a source for which keep(row) holds, ascending. keep may modify
+/// its argument.
 template <class Keep>
 std::vector<std::int64_t> rows_where(const RowSource& source, int num_threads,
                                      Progress* progress, Keep keep) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Points for which a metric has no value where only some features count.
+// Points for which a metric is undefined on a subset of the features.
 
 #include <cstdint>
 #include <vector>
@@ -12,17 +12,17 @@ namespace fsknn {
 
 class Vanishing {
  public:
-  /// What such a point's values are there: all equal, or all 0.
+  /// The values of such a point on the subset: all equal, or all 0.
   enum class Rule { none, constant, zero };
 
-  /// values: as they were read, which must stay; NaN is missing, and equals
-  /// all others. fewest: by() will be asked of no fewer different features.
-  /// One pass finds the points that can vanish at all: of values that seldom
-  /// repeat there are none, and no pass follows.
+  /// values: unprepared rows, which must outlive this; NaN is missing, and
+  /// equals all others. fewest: the least number of different features in any
+  /// call of by(). One pass finds the points that can vanish at all. If values
+  /// seldom repeat there are none, and later calls read nothing.
   Vanishing(const RowSource& values, Rule rule, std::int64_t fewest,
             int num_threads, Progress* progress);
 
-  /// Those that vanish by these features, from 0, ascending.
+  /// The points that vanish on these features, from 0, ascending.
   std::vector<std::int64_t> by(const std::vector<std::int32_t>& features,
                                int num_threads, Progress* progress) const;
 

@@ -22,10 +22,9 @@ struct MaskedPoints {
   std::int64_t padded = 0;  ///< features after padding, a multiple of 8
   std::int64_t words = 0;   ///< 64-bit words of a row's mask
   PointOrder order;
-  Buffer<double> rows;  ///< [size x padded], by place; NaN: no value
-  Buffer<std::uint64_t>
-      masks;  ///< [size x words]; bit f is set if the value is known
-  Buffer<std::int32_t> known;  ///< [size]: known values
+  Buffer<double> rows;          ///< [size x padded], by place; NaN: no value
+  Buffer<std::uint64_t> masks;  ///< [size x words]; a set bit: a known value
+  Buffer<std::int32_t> known;   ///< [size]: known values
 
   std::int64_t size() const { return order.num_active(); }
   const double* row(Place place) const {
@@ -49,8 +48,8 @@ class MaskedRule {
   /// The matrix's scale, for raw rows.
   PowerOfTwo scale() const { return scale_; }
   const DistanceRule& distances() const { return rule_; }
-  /// masked_pair() to what a WithinCollector takes: r, or the distance; NaN
-  /// stays.
+  /// Converts masked_pair() to the value that a WithinCollector takes: r, or
+  /// the distance. NaN stays NaN.
   double value(double pair) const {
     return correlates() ? pair : rule_(pair, 0.0, 0.0);
   }

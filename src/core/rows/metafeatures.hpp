@@ -85,8 +85,8 @@ struct MetafeatureOrder {
 /// row when it is read.
 class MetafeatureSource final : public MadeSource {
  public:
-  /// small: [num_rows + num_extra x features], copied. kept: which metafeatures
-  /// are the points, by number, in any order (null: all of them, in order).
+  /// small: [num_rows + num_extra x features], copied. kept: the numbers of the
+  /// metafeatures that are points, in any order (null: all, in order).
   MetafeatureSource(const RowSource& small, const MetafeatureOrder& order,
                     const std::vector<std::int32_t>* kept = nullptr);
 

@@ -40,7 +40,7 @@ class RowSubset final : public RowSource {
   bool made_when_read() const override { return whole_.made_when_read(); }
   MadeFrom made_from() const override {
     MadeFrom from = whole_.made_from();
-    // A device follows only one level of numbers.
+    // MadeFrom has only one level of numbers.
     if (from.numbers != nullptr) return {};
     if (from.source != nullptr) from.numbers = numbers_.data();
     return from;

@@ -14,7 +14,7 @@ namespace fsknn {
 
 void check_between(const Request& request, const Between& between,
                    const RowSource& points) {
-  // Which blocks there are.
+  // This checks the blocks.
   const BlockRows blocks(points, between.a, between.b);
   const auto refuse = [](const char* why) { throw std::invalid_argument(why); };
   if (request.groups != nullptr || request.na_pairwise ||

@@ -1,8 +1,9 @@
 #pragma once
 
-// The pairs of two blocks of the points, or of one with itself: a part of a
-// search of all points among themselves, which is put together of such parts
-// (core/search/merged_lists.hpp). Each pair is met once, for both its points.
+// The pairs of two blocks of the points, or of one block: a part of a search of
+// all points, whose answer is merged from such parts
+// (core/search/merged_lists.hpp). Each pair is compared once, for both of its
+// points.
 
 #include <cmath>
 #include <cstdint>
@@ -18,13 +19,13 @@
 
 namespace fsknn {
 
-/// What is asked for besides the Request, whose points are all there are:
-/// `skip` has numbers among all of them, and `largest` is of all of them.
+/// Parameters besides the Request, whose points are all points of the search:
+/// `skip` has their numbers, and `largest` is over all of them.
 struct Between {
   Block a, b;  ///< b empty: a with itself; else b comes after a
-  /// Of the k nearest, for each point of a, then of b: a pair that is strictly
-  /// farther need not be told of to that point. Infinity: all are told of;
-  /// -infinity: none; no limit is NaN. Empty: all infinity.
+  /// For the k nearest, the limit of each point of a, then of b: strictly
+  /// farther pairs need not be reported to that point. Infinity reports all
+  /// pairs, -infinity none; a limit is never NaN. Empty: all are infinity.
   std::vector<double> limits;
 
   std::int64_t num_rows() const { return a.count + b.count; }
@@ -33,26 +34,27 @@ struct Between {
   }
 };
 
-/// Throws std::invalid_argument where that is not so, or where the request is
-/// one that is not met by blocks (groups, common samples, queries).
+/// Throws std::invalid_argument if `between` is invalid, or if blocks do not
+/// support the request (groups, common samples, queries).
 void check_between(const Request& request, const Between& between,
                    const RowSource& points);
 
-/// The request as it is of the blocks' rows: `skip` has numbers of these, and
-/// `largest` is known where the metric needs it.
+/// The request for the blocks' rows: `skip` has their numbers, and `largest` is
+/// known if the metric needs it.
 Request request_of_blocks(const Request& request, const RowSource& points,
                           const BlockRows& rows);
 
-/// How much of a sorted list of distances goes to the answer: one that is
-/// beyond a double's range ends it, since it counts only where the whole search
-/// finds no other. Throws RangeFailure for one below: it is among the nearest
-/// of whatever row it is of.
+/// The length of a sorted list of distances that is part of the answer. A
+/// distance above double's range ends it, because it counts only if the whole
+/// search finds no other. Throws RangeFailure for a distance below the range,
+/// which is among the nearest of its row.
 std::int64_t length_within_range(const double* distance, std::int64_t size);
 
-/// The answer by definition, of the k nearest: for each point of a, then of b,
-/// at most k of the other block (of a itself, where that is alone), those that
-/// are at most its limit away, by (distance, index). Indices are those of all
-/// points, from 1; correlations where the answer has room for them.
+/// The answer by definition for the k nearest. For each point of a, then of b,
+/// it has at most k points of the other block (of a itself if b is empty). They
+/// are those within its limit, ordered by (distance, index). Indices are those
+/// of all points, from 1. Correlations are stored if the answer has room for
+/// them.
 void brute_between(const Request& asked, const Between& between,
                    const RowSource& points, WithinRows& answer);
 
@@ -61,9 +63,10 @@ using FindWithin = std::function<void(
     const Request& request, const Within& within, const RowSource& points,
     const RowSource* queries, WithinAnswer& answer)>;
 
-/// All pairs of the blocks that are within a distance, by an engine: each once,
-/// as an entry of its point of a (of a alone: of the lower number). Limits are
-/// those of all points, or one. Indices are those *of b* (of a alone: of a).
+/// Finds all pairs of the blocks within a distance by an engine. Each is stored
+/// once, as an entry of its point of a (of the lower number if a is alone).
+/// Limits are those of all points, or one. Indices count *within b* (within a
+/// if it is alone).
 void within_between(const Request& asked, const Between& between,
                     const Within& within, const RowSource& points,
                     const FindWithin& find, WithinAnswer& answer);

@@ -6,8 +6,8 @@
 
 namespace fsknn {
 
-/// The answer by definition: the exact step over all pairs, in scalar code, in
-/// the points' own order, with no filter. What every backend must equal.
+/// The answer by definition, which every backend must equal: the exact step
+/// over all pairs, in scalar code, in the points' own order, without a filter.
 /// queries: null for the graph of `points` (self excluded).
 void brute_force(const Request& asked, const RowSource& points,
                  const RowSource* queries, const Neighbours& out);

@@ -12,8 +12,8 @@
 namespace fsknn {
 namespace {
 
-/// A search's answer before it comes to its lists: of the rows that it is
-/// about, one after another, or, where rows may be short, as a matrix.
+/// The answer of one search before it is copied to its lists. It has the rows
+/// of the search one after another, or a matrix if rows may be short.
 struct Part {
   Part(const Neighbours& out, std::int64_t k, bool as_matrix)
       : index(out.rows * k),
@@ -66,8 +66,8 @@ class ByGroups {
  private:
   using Lists = PointGroups::Lists;
 
-  /// All that a group's points are found by, or, together, that are found by
-  /// them.
+  /// Searches for all neighbours in a group; in case of `together`, for all
+  /// neighbours of a group.
   void search(std::int32_t group, double from, double to) {
     const bool together = groups_.lists() == Lists::together;
     Request part = request_;
@@ -116,7 +116,7 @@ class ByGroups {
     if (stats_ != nullptr) stats_->add_after(stats);
   }
 
-  /// The part's rows of groups that asked for it, to their lists.
+  /// Copies the part's rows, of groups for which asks() holds, to their lists.
   template <class Asks>
   void put(std::int32_t group, Asks asks) {
     constexpr std::int64_t kRows = 4096;

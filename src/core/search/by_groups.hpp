@@ -1,6 +1,6 @@
 #pragma once
 
-// Neighbours by group, put together of searches that know no groups.
+// Neighbours by group, combined from searches without groups.
 
 #include <cstdint>
 #include <functional>
@@ -12,20 +12,20 @@
 
 namespace fsknn {
 
-/// Points of each group that are not left out. skip: ascending.
+/// The number of points in each group, except those in `skip` (ascending).
 std::vector<std::int64_t> sizes_of(const PointGroups& groups,
                                    const std::vector<std::int64_t>& skip);
 
-/// An engine's search of the points: as its find_neighbours().
+/// The search of an engine, with the arguments of its find_neighbours().
 using FindNeighbours =
     std::function<void(const Request&, const RowSource* queries,
                        const Neighbours&, Progress*, Stats*)>;
 
-/// What the request with groups asks for, by searches without: for each group
-/// the rows that look for neighbours there, and of a graph the group by itself.
-/// Rows and columns that a search is not about are left out of it, so that the
-/// points are the same source in all of them. Each two points of a graph meet
-/// twice unless they are of one group.
+/// Answers the request with groups by searches without groups. Each group is
+/// searched for the rows that need neighbours in it; for a graph also by
+/// itself. A search skips the rows and columns that it does not need, so that
+/// all searches have the same source. In a graph each pair of points is
+/// compared twice, unless both are in one group.
 void find_by_groups(const Request& request, const RowSource& points,
                     const RowSource* queries, const Neighbours& out,
                     Progress* progress, Stats* stats,

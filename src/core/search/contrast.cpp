@@ -10,7 +10,7 @@
 namespace fsknn {
 namespace {
 
-// Points that a thread takes at a time.
+// Points per piece of work.
 constexpr std::int64_t kBlock = 256;
 
 double strength_of(double r, Strength strength) {
@@ -22,8 +22,8 @@ double strength_of(double r, Strength strength) {
   return r;
 }
 
-/// Rank-biased overlap by the numbers of neighbours that are shared by each
-/// depth.
+/// Rank-biased overlap from the numbers of neighbours that are shared up to
+/// each depth.
 class RankBiased {
  public:
   RankBiased(std::int64_t k, double persistence) {
@@ -35,14 +35,14 @@ class RankBiased {
     }
     rest_ = k > 0 ? power / static_cast<double>(k) : 0.0;
   }
-  /// entered[d - 1]: how many are shared by depth d and not before.
+  /// entered[d - 1]: how many are shared at depth d but not before.
   double operator()(const std::vector<std::int32_t>& entered) const {
     double sum = 0.0, shared = 0.0;
     for (std::size_t d = 0; d < weight_.size(); ++d) {
       shared += entered[d];
       sum += weight_[d] * shared;
     }
-    // Rounding must not make it more than all.
+    // Rounding must not make the overlap exceed 1.
     return std::min(1.0, sum + rest_ * shared);
   }
 
@@ -51,7 +51,7 @@ class RankBiased {
   double rest_;
 };
 
-/// One thread's work on points.
+/// Compares lists of points on one thread.
 class Comparer {
  public:
   Comparer(const GroupLists& first, const GroupLists& second, Strength strength,
@@ -127,7 +127,7 @@ class Comparer {
   const Strength strength_;
   const RankBiased& rank_biased_;
   const PointContrasts& out_;
-  std::vector<std::int32_t> rank_;     ///< from 1, in the first list; 0: not
+  std::vector<std::int32_t> rank_;     ///< in the first list, from 1; 0: absent
   std::vector<std::int32_t> entered_;  ///< [k]
 };
 

@@ -10,7 +10,7 @@
 namespace fsknn {
 namespace {
 
-/// A value that a donor has for an entry, and what it weighs.
+/// A donor's value for an entry, and its weight.
 struct Gift {
   double value, weight;
 };
@@ -19,13 +19,13 @@ int scale_of(double most) {
   return most > 0.0 ? std::clamp(std::ilogb(most), -1000, 1000) : 0;
 }
 
-/// What a donor's value becomes: (value - from) * by + to; by 0: nothing.
+/// Transforms a donor's value: (value - from) * by + to; by 0: do not use it.
 struct Scale {
   double from = 0.0, by = 1.0, to = 0.0;
 };
 
-/// One thread's rows: the donors' scales, of the mean and the spread over the
-/// features that both have.
+/// Computes the donors' scales of rows on one thread, from the mean and the
+/// spread over the features that both have.
 class RowScaler {
  public:
   RowScaler(const ImputeTask& task, std::int64_t count, Scale* out)
@@ -50,7 +50,7 @@ class RowScaler {
     return task_.x[f * task_.num_points + i];
   }
 
-  /// False where one of them has no spread there.
+  /// Returns false if one of the two has no spread there.
   bool rescale(std::int64_t point, Scale& scale) const {
     double n = 0.0, a = 0.0, b = 0.0, aa = 0.0, bb = 0.0;
     double most_a = 0.0, most_b = 0.0;
@@ -65,7 +65,7 @@ class RowScaler {
       most_b = std::max(most_b, std::abs(q));
     }
     if (!(n > 0.0)) return false;
-    // Powers of two take no bit from a sum, and keep squares in range.
+    // Scaling by powers of two is exact, and keeps squares in range.
     const int scale_a = scale_of(most_a), scale_b = scale_of(most_b);
     const double to_a = std::ldexp(1.0, -scale_a);
     const double to_b = std::ldexp(1.0, -scale_b);
@@ -92,11 +92,11 @@ class RowScaler {
   std::vector<double> own_;
 };
 
-/// One thread's columns. Sums are of few numbers, in the order of the
-/// neighbours: the same for any number of threads.
+/// Imputes columns on one thread. Sums have few terms, in the order of the
+/// neighbours, so that the number of threads does not change the result.
 class ColumnImputer {
  public:
-  /// donors: [num_rows x count], row after row, from 0, -1: none. scales: as
+  /// donors: [num_rows x count], row by row, from 0, -1: none. scales: as
   /// donors, or null.
   ColumnImputer(const ImputeTask& task, std::int64_t count,
                 const std::int32_t* donors, const Scale* scales,
@@ -128,8 +128,8 @@ class ColumnImputer {
   std::int64_t row_of(std::int64_t entry) const {
     return entries_.rows[static_cast<std::size_t>(entry)];
   }
-  // Few of a column's rows lack a value, and their donors are anywhere: what
-  // the next entries read is asked for ahead.
+  // Few of a column's rows lack a value, and their donors are anywhere in
+  // memory. So the reads of later entries are prefetched.
   static void fetch(const void* from) { __builtin_prefetch(from); }
   void fetch_values(const double* values, std::int64_t r) const {
     const std::int64_t ahead = std::min<std::int64_t>(count_, task_.k);
@@ -140,7 +140,7 @@ class ColumnImputer {
   }
   void take_gifts(const double* values, std::int64_t r) {
     gifts_.clear();
-    // Whoever is at distance 0 is alone heard.
+    // Donors at distance 0 exclude all others.
     double nearest = 0.0;
     for (std::int64_t rank = 0; rank < count_; ++rank) {
       const std::int32_t donor = donors_[r * count_ + rank];
@@ -170,13 +170,13 @@ class ColumnImputer {
     }
     const double none = no_correlation();
     double mean = sum / weights;
-    if (std::isinf(mean)) {  // of values whose sum alone leaves double's range
+    if (std::isinf(mean)) {  // only the sum of the values leaves double's range
       mean = 0.0;
       for (const Gift& g : gifts_) mean += g.weight / weights * g.value;
     }
     const double n = static_cast<double>(gifts_.size());
-    // A power of two keeps the squares in range, and half of each value the
-    // differences.
+    // A power of two keeps the squares in range, and halving the values keeps
+    // the differences in range.
     double most = 0.0;
     for (const Gift& g : gifts_)
       most = std::max(most, std::abs(0.5 * g.value - 0.5 * mean));
@@ -269,8 +269,9 @@ void impute(const ImputeTask& task, const MissingEntries& entries,
         };
       });
 
-  // By columns, as the matrix lies in memory, and so are its donors near each
-  // other: a column of 100,000 values stays in a core's cache.
+  // Work goes by columns, because the matrix is stored so, and a column's
+  // donors are close in memory. A column of 100,000 values stays in a core's
+  // cache.
   run_pieces(
       task.num_features,
       useful_threads(task.num_threads, static_cast<double>(entries.size()) *
@@ -321,7 +322,7 @@ MissingCounts count_missing(const double* x, std::int64_t num_points,
 void copy_with(const double* x, std::int64_t num_points,
                std::int64_t num_features, const PutEntries& entries,
                double* out, int num_threads) {
-  // The entries are in the order of columns: those of each are a stretch.
+  // The entries are ordered by column, so those of a column are contiguous.
   const auto first_of = [&](std::int64_t f) {
     return std::lower_bound(entries.column, entries.column + entries.count,
                             static_cast<std::int32_t>(f + 1)) -

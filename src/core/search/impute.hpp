@@ -1,6 +1,6 @@
 #pragma once
 
-// Missing entries as means of neighbours' values.
+// Missing entries as means of the neighbours' values.
 
 #include <cstdint>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace fsknn {
 
-/// What is known of the rows whose entries are missing. Matrices are
-/// column-major, as R's; NaN is missing.
+/// The rows with missing entries, and their neighbours. Matrices are
+/// column-major, as in R; NaN is missing.
 struct ImputeTask {
   const double* x = nullptr;  ///< [num_points x num_features]
   std::int64_t num_points = 0, num_features = 0;
@@ -21,16 +21,16 @@ struct ImputeTask {
   const double* distance = nullptr;  ///< [num_rows x most]
   std::int64_t most = 0;             ///< neighbours found
   std::int64_t k = 0;
-  bool available = false;    ///< the k nearest that have the entry, else the k
-                             ///< nearest, of which some may have it
+  bool available = false;    ///< the k nearest that have the entry; else the k
+                             ///< nearest, some of which may lack it
   bool by_distance = false;  ///< weights 1 / distance
-  bool rescaled = false;     ///< donors brought to the row's mean and spread
+  bool rescaled = false;     ///< scale donors to the row's mean and spread
   int num_threads = 1;
 };
 
 /// The missing entries of the rows, by column, then in the rows' order.
 struct MissingEntries {
-  std::vector<std::int64_t> start;  ///< [columns + 1] of each in `rows`
+  std::vector<std::int64_t> start;  ///< [columns + 1] start of each in `rows`
   std::vector<std::int32_t> rows;   ///< numbers of task.rows
   std::int64_t size() const { return start.back(); }
 };
@@ -38,11 +38,11 @@ struct MissingEntries {
 MissingEntries find_missing(const ImputeTask& task,
                             Progress* progress = nullptr);
 
-/// Where what is made of each goes.
+/// The output for each missing entry.
 struct ImputedEntries {
   std::int32_t *row = nullptr, *column = nullptr;  ///< from 1
   double* value = nullptr;                         ///< NaN: there is no donor
-  double* spread = nullptr;  ///< donors' sd; of fewer than two: no_spread
+  double* spread = nullptr;  ///< sd of donors; no_spread for fewer than two
   double no_spread = 0.0;
   std::int32_t* donors = nullptr;
 };
@@ -57,7 +57,7 @@ struct MissingCounts {
 MissingCounts count_missing(const double* x, std::int64_t num_points,
                             std::int64_t num_features, int num_threads);
 
-/// Values, and where they go, from 1, in the order of columns.
+/// Values and their positions, from 1, in the order of columns.
 struct PutEntries {
   const std::int32_t* row = nullptr;
   const std::int32_t* column = nullptr;
@@ -65,7 +65,7 @@ struct PutEntries {
   std::int64_t count = 0;
 };
 
-/// out: x, [num_points x num_features], with these.
+/// Copies x, [num_points x num_features], to out with these entries.
 void copy_with(const double* x, std::int64_t num_points,
                std::int64_t num_features, const PutEntries& entries,
                double* out, int num_threads);

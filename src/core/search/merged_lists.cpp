@@ -13,14 +13,14 @@
 namespace fsknn {
 namespace {
 
-// Rows that a thread takes at a time.
+// Rows per piece of work.
 constexpr std::int64_t kRows = 256;
 
 std::int64_t num_pieces(std::int64_t rows) {
   return (rows + kRows - 1) / kRows;
 }
 
-/// A sorted list on its way into another.
+/// A sorted list that is being merged.
 struct Run {
   const double* distance;
   const std::int32_t* index;
@@ -36,7 +36,7 @@ struct Run {
   }
 };
 
-/// Of num_points: whether a row's list is what it is said to be.
+/// Whether a row's list is valid for num_points points.
 bool is_list(const PartialLists& part, std::int64_t first, std::int64_t size,
              PointId own, std::int64_t num_points) {
   for (std::int64_t e = first; e < first + size; ++e) {
@@ -65,7 +65,7 @@ MergedLists::MergedLists(std::int64_t num_points, std::int64_t k,
   std::fill_n(size_.data(), num_points, 0);
 }
 
-/// One thread's hand: the k nearest of two lists, and back to the first.
+/// Merges two lists on one thread: the k nearest replace the first list.
 class MergedLists::Merger {
  public:
   explicit Merger(MergedLists& all)
@@ -82,7 +82,8 @@ class MergedLists::Merger {
         all_.size_[point.value]};
     std::size_t size = 0;
     for (; size < index_.size() && !(own.over() && found.over()); ++size) {
-      // Own first, and what is found once more is passed over.
+      // On ties the own list comes first, and a duplicate in the other is
+      // skipped.
       Run& next = found.is_nearer(own) ? found : own;
       distance_[size] = next.distance[next.at];
       index_[size] = next.index[next.at];

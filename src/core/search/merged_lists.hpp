@@ -1,7 +1,7 @@
 #pragma once
 
-// The k nearest of all points, put together of lists of some of them: of block
-// pairs (core/search/between.hpp), in any order.
+// The k nearest of all points, merged from lists of block pairs
+// (core/search/between.hpp), in any order.
 
 #include <cmath>
 #include <cstdint>
@@ -14,40 +14,40 @@
 
 namespace fsknn {
 
-/// What some points have found, as the answers of core/search/between.hpp:
-/// lists one after another, each sorted by (distance, index), indices from 1.
+/// The lists of some points, as answers of core/search/between.hpp: one after
+/// another, each sorted by (distance, index), with indices from 1.
 struct PartialLists {
   std::int64_t num_rows = 0, num_entries = 0;
   const std::int32_t* count = nullptr;  ///< [num_rows]
   const std::int32_t* index = nullptr;
   const double* distance = nullptr;
-  const double* correlation = nullptr;  ///< null: none are kept
+  const double* correlation = nullptr;  ///< null: not stored
 };
 
 class MergedLists {
  public:
-  /// Throws std::invalid_argument where there is no such list.
+  /// Throws std::invalid_argument for invalid sizes.
   MergedLists(std::int64_t num_points, std::int64_t k, bool correlation);
 
   std::int64_t num_points() const { return num_points_; }
   std::int64_t k() const { return k_; }
   bool has_correlations() const { return correlation_.size() > 0; }
 
-  /// Takes lists of the points of `a`, then of `b` (which may be empty): of
-  /// each point the k nearest stay. What comes twice counts once. Throws
-  /// std::invalid_argument, and takes nothing, where a list is not sorted, or
-  /// has what is no other point, or a distance beyond a double's range.
+  /// Merges lists of the points of `a`, then of `b` (which may be empty), and
+  /// keeps the k nearest of each point. A duplicate counts once. Throws
+  /// std::invalid_argument, and changes nothing, if a list is not sorted, has
+  /// an index that is not another point, or a distance beyond double's range.
   void merge(Block a, Block b, const PartialLists& part, int num_threads);
 
-  /// The distance of the k-th so far; infinity where there are fewer.
+  /// The distance of the k-th neighbour so far; infinity if there are fewer.
   double limit(PointId point) const {
     const std::int64_t i = point.value;
     return size_[i] < k_ ? HUGE_VAL : distance_[i * k_ + k_ - 1];
   }
 
-  /// The whole answer, of `skip` (ascending) none. Throws RangeFailure where a
-  /// point lacks one of its k: then all of it were merged but pairs whose
-  /// distance is beyond a double's range.
+  /// Writes the whole answer, except the points in `skip` (ascending). Throws
+  /// RangeFailure if a point has fewer than k neighbours: all parts were
+  /// merged, so the missing pairs have distances beyond double's range.
   void emit(const Neighbours& out, const std::vector<std::int64_t>& skip,
             int num_threads) const;
 

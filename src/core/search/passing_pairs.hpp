@@ -1,7 +1,7 @@
 #pragma once
 
-// How many pairs a filter lets pass, from a sample of them. Nothing here is
-// part of a proof: any choice of a filter gives the same answers.
+// Estimates from a sample how many pairs pass a filter. No proof depends on it:
+// any choice of a filter gives the same answers.
 
 #include <algorithm>
 #include <cmath>
@@ -10,16 +10,16 @@
 
 namespace fsknn {
 
-/// A pair of a sample: how far apart it is, as a filter compares it, and by how
-/// much less it may seem to be.
+/// A sampled pair: its distance as a filter compares it, and how much a filter
+/// may underestimate it.
 struct SeenPair {
   double distance, bound;
 };
 
-/// How many times as many pairs pass once limits are final: per row, those that
-/// may be as near as its farthest neighbour, the `nearest`-th of the sample,
-/// against those that are. Reorders the rows' pairs; infinity: nothing is
-/// known.
+/// The ratio of pairs that pass to pairs that are near once limits are final.
+/// Per row, a pair is near up to the distance of the `nearest`-th of the
+/// sample, and passes if it may be that near. Reorders the rows' pairs.
+/// Infinity: unknown.
 inline double times_as_many(std::vector<std::vector<SeenPair>>& of_rows,
                             std::int64_t nearest) {
   double pass = 0.0, near = 0.0;

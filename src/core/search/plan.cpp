@@ -17,28 +17,28 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) {
   return ceil_div(a, b) * b;
 }
 
-// A micro-tile is 8 rows by 3 panels of 16 columns; a chunk is made of whole
-// ones both ways.
+// A micro-tile is 8 rows by 3 panels of 16 columns. A chunk is a whole number
+// of micro-tiles in both directions.
 constexpr std::int64_t kChunkUnit = 48;
-// 384 rows of 300 features in 16 bits are 230 KB: both sides of a chunk fit
-// the 1 MiB (and nearly the 512 KiB) of second-level cache that a core has.
+// 384 rows of 300 features in 16 bits are 230 KB. Both sides of a chunk fit in
+// a core's second-level cache of 1 MiB (and nearly in 512 KiB).
 constexpr std::int64_t kLargestChunk = 384;
 constexpr std::int64_t kChunkBytes = 256 << 10;
-// Where rows are made again for the exact step, those of two chunks are kept by
-// each worker.
+// If rows are made again for the exact step, each worker keeps those of two
+// chunks.
 constexpr std::int64_t kLargestMadeChunk = 4096 / kChunkUnit * kChunkUnit;
 
 std::int64_t automatic_chunk(std::int64_t n, std::int64_t padded,
                              int num_workers) {
   std::int64_t chunk = kChunkBytes / (2 * padded) / kChunkUnit * kChunkUnit;
   chunk = std::min(chunk, kLargestChunk);
-  // Enough chunks to keep every worker busy to the end.
+  // There are enough chunks to keep every worker busy to the end.
   const std::int64_t wanted_splits = 8 + 2 * num_workers;
   chunk = std::min(chunk, round_up(n / wanted_splits, kChunkUnit));
   return std::max(chunk, kChunkUnit);
 }
 
-/// Bytes of a feature in the filter's form.
+/// Bytes per feature in the filter's form.
 double bytes_of_form(FilterKind filter) {
   switch (filter) {
     case FilterKind::none: return 0;
@@ -51,18 +51,18 @@ double bytes_of_form(FilterKind filter) {
   throw_unknown("filter", static_cast<int>(filter));
 }
 
-/// Bytes of a list of neighbours: (distance, index), and its limits.
+/// Bytes of a list of neighbours: (distance, index) and limits.
 double bytes_of_list(const PlanInput& in) {
   return static_cast<double>(list_room(in.k, in.num_points)) * 12 + 16;
 }
 
-/// Bytes of a point in a block, in both forms.
+/// Bytes per point in a block, in both forms.
 double bytes_in_block(const PlanInput& in, double padded) {
   return padded * (8 + bytes_of_form(in.filter)) + 40;
 }
 
-/// Points of a block, as many as leave room for two, in blocks that are all as
-/// large but for whole chunks.
+/// Points per block: as many as leave room for two blocks, in blocks of equal
+/// size up to rounding to whole chunks.
 std::int64_t points_of_block(const PlanInput& in, const Plan& p,
                              double working) {
   const std::int64_t all = std::max(in.num_points, in.num_queries);
@@ -151,8 +151,9 @@ Plan plan_plain(const PlanInput& in) {
   if (in.pairwise) {
     const double f = static_cast<double>(in.num_features);
     p.bytes_prepared = (n + queries) * (d * 8 + std::ceil(f / 64) * 8 + 4);
-    // In whole numbers, in floats, and which half at most they lack or have;
-    // bounds for six classes of rows by what they lack.
+    // The filter holds int16 and float values, and lists the features of a row
+    // that are missing or known, whichever are fewer; bounds for six classes of
+    // rows by their missing values.
     p.bytes_filter = in.filter == FilterKind::product
                          ? places * ((f + 1) * 2 + f * 4 + f / 2 * 4 + 90)
                          : 0.0;
@@ -168,7 +169,8 @@ Plan plan_plain(const PlanInput& in) {
     p.bytes_prepared = held * (d + 1) * 8;
     p.bytes_filter = held * d * bytes_of_form(in.filter);
     const std::int64_t blocks = ceil_div(in.num_points, p.block_points);
-    // One for the filter's bound; of a graph every other pair of blocks.
+    // One pass is for the filter's bound. Comparing all pairs of blocks of a
+    // graph takes about half a pass per block.
     p.num_passes = 1 + (graph ? ceil_div(blocks, 2)
                               : ceil_div(in.num_queries, p.block_points));
   }
@@ -182,13 +184,14 @@ double bytes_of_answer(const PlanInput& in, std::int64_t rows,
          (in.correlation ? 20 : 12);
 }
 
-/// Each group in chunks of its own, which meet those of others.
+/// Plans one search where each group has its own chunks, which are compared
+/// with those of the others.
 Plan plan_groups_at_once(const PlanInput& in) {
   using Lists = PointGroups::Lists;
   const std::int64_t count = static_cast<std::int64_t>(in.group_sizes.size());
   PlanInput part = in;
   part.group_sizes.clear();
-  // Chunks of a group are not shared with others.
+  // Groups do not share chunks.
   part.num_points = std::max<std::int64_t>(1, in.num_points / count);
   const std::int64_t chunk = plan_plain(part).chunk_size;
   const bool together = in.lists == Lists::together;
@@ -214,12 +217,12 @@ Plan plan_groups_at_once(const PlanInput& in) {
     p.padded_queries = p.padded_points;
     p.num_segments = std::min<std::int64_t>(p.num_workers, p.num_splits);
     p.splits_per_segment = ceil_div(p.num_splits, p.num_segments);
-    // Copies of the filter's rows, in the order of the groups.
+    // The filter's rows are copied in the order of the groups.
     p.bytes_filter *= 2;
   }
   if (in.lists != Lists::each && !apart) p.num_pairs = between;
   p.bytes_result = bytes_of_answer(in, in.num_points, lists_of_answer(in));
-  // A list of each point's own group is there even where none looks.
+  // A list for each point's own group exists even if it is not used.
   const double more = static_cast<double>(together ? 0 : count - 1);
   p.bytes_working +=
       more * static_cast<double>(in.num_points) * bytes_of_list(in);
@@ -227,7 +230,7 @@ Plan plan_groups_at_once(const PlanInput& in) {
   return p;
 }
 
-/// As core/search/by_groups.hpp has it: searches that know no groups.
+/// Plans searches without groups, as in core/search/by_groups.hpp.
 Plan plan_group_by_group(const PlanInput& in) {
   using Lists = PointGroups::Lists;
   const bool graph = in.num_queries == 0;
@@ -260,7 +263,7 @@ Plan plan_group_by_group(const PlanInput& in) {
   p.num_pairs = pairs;
   const std::int64_t rows = graph ? in.num_points : in.num_queries;
   p.bytes_result = bytes_of_answer(in, rows, lists_of_answer(in));
-  // A search's lists before they come to their places.
+  // The lists of one search before they are copied to the answer.
   p.bytes_working += bytes_of_answer(in, rows, 1);
   sum_bytes(p);
   return p;
@@ -268,7 +271,7 @@ Plan plan_group_by_group(const PlanInput& in) {
 
 constexpr const char *kAllPairs = "all", *kHasty = "hasty";
 
-/// What stands behind the name of an instruction set.
+/// The words after the name of an instruction set.
 std::vector<std::string> words_asked(const Request& request) {
   const std::string& set = request.instruction_set;
   std::vector<std::string> words;
@@ -294,9 +297,8 @@ AskedNumbers asked_numbers(const Request& request) {
     if (word == "8") return {numbers, 8};
     if (word == "16") return {numbers, 16};
     if (word == "32") return {numbers, 32};
-    // In which order points are met is another matter
-    // (cpu/search/keys_pay.hpp), and so are thresholds that are too near on
-    // purpose.
+    // Other words choose the order of points (cpu/search/keys_pay.hpp),
+    // thresholds that are deliberately too low, or all pairs.
     if (word != "sorted" && word != "scattered" && word != kHasty &&
         word != kAllPairs)
       throw std::invalid_argument("no filter of \"" + word + "\"");
@@ -341,8 +343,7 @@ PlanInput plan_input(const Request& request, std::int64_t num_points,
 Plan plan_cpu(const PlanInput& in) {
   if (in.group_sizes.empty()) {
     Plan p = plan_plain(in);
-    // A copy of the filter's rows in the order of the points' keys, if that
-    // pays.
+    // The filter's rows may be copied in the order of the points' keys.
     const bool keyed = (in.filter == FilterKind::product && !in.unit_dot) ||
                        in.filter == FilterKind::difference ||
                        in.filter == FilterKind::overlap;

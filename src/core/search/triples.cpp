@@ -50,7 +50,8 @@ TriplePairs pairs_of(const MetricEntry& metric, const PreparedPoints& points,
   };
   const double sum_a = sum_at(triple.from), sum_b = sum_at(triple.to);
   const double sum_c = sum_at(triple.third);
-  // Of wide data, by parts where the three rows' sums are those, or too large.
+  // For wide data, sums by parts if the rows' sums are, or if the total is too
+  // large.
   const bool by_parts = sum_a < 0.0 || sum_b < 0.0 || sum_c < 0.0 ||
                         !(total_of_three(sum_a, sum_b, sum_c) < 0x1p1023);
   const auto own = [&](double sum) {
@@ -63,7 +64,7 @@ TriplePairs pairs_of(const MetricEntry& metric, const PreparedPoints& points,
   const double least = std::max(ab, std::max(ac, bc));
   const double most =
       std::min((ab + ac) - a, std::min((ab + bc) - b, (ac + bc) - c));
-  // Rounding may bring a bound to the wrong side by a bit or two.
+  // Rounding may move a bound past the similarity by a bit or two.
   return {metric.similarity(sums[0], sum_a, sum_b),
           metric.similarity(sums[1], sum_a, sum_c),
           metric.similarity(sums[2], sum_b, sum_c),
@@ -91,9 +92,9 @@ TripleShare::TripleShare(const TripleOwners& owners,
       begin_(cut_at(part / parts, num_points)),
       end_(cut_at((part + 1) / parts, num_points)) {}
 
-// The same double for the end of one stretch and the beginning of the next, and
-// sums that never fall from one share to a larger one: no triple is in two
-// stretches, or in none.
+// The end of one range and the beginning of the next are computed from the same
+// double, and the sums never decrease as the share grows. So every triple is in
+// exactly one range.
 TripleShare::Row TripleShare::cut_at(double share,
                                      std::int64_t num_points) const {
   const std::vector<std::int64_t>& apexes = owners_->apexes();

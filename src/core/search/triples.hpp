@@ -1,8 +1,8 @@
 #pragma once
 
 // Triples of points by three-way Proportional Similarity (Joubert et al. 2018):
-// what is asked for, the answer by definition, and the bounds by which a search
-// may leave triples out. The vignette "proofs" proves them.
+// the question, the answer by definition, and the bounds by which a search may
+// prune triples. The vignette "proofs" proves them.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace fsknn {
 
-/// Three points by their numbers from 0, ascending.
+/// Three points by their ids, ascending.
 struct Triple {
   std::int32_t from, to, third;
   double similarity;
@@ -31,35 +31,35 @@ inline bool operator<(const Triple& a, const Triple& b) {
   return a.third < b.third;
 }
 
-/// How triples are looked for; the answer is the same.
+/// The search method; the answer is the same.
 enum class TriplePath {
   automatic,
-  pairs,  ///< triangles of the graph of pairs that are alike enough
-  all     ///< each by itself
+  pairs,  ///< triangles of the graph of similar enough pairs
+  all     ///< each triple separately
 };
 
-/// What is asked for besides the Request (whose k is not read).
+/// The parameters besides the Request (whose k is ignored).
 struct TripleQuestion {
-  double least = 0.0;  ///< similarity
+  double least = 0.0;  ///< least similarity
   /// Only triples with at least one of these points; empty: all.
   std::vector<std::int32_t> contains;
-  /// This part, from 0, of so many that have each triple once between them.
+  /// Part `stage`, from 0, of `stages` that have each triple once in total.
   std::int64_t stage = 0, stages = 1;
   TriplePath path = TriplePath::automatic;
-  /// Triples that there is room for.
+  /// The number of triples that fit.
   double most = std::numeric_limits<double>::infinity();
 };
 
-/// What the work was like; never part of the answer.
+/// Statistics of the work; never part of the answer.
 struct TripleStats {
   TriplePath path = TriplePath::all;
   double triples = 0;      ///< found
-  double candidates = 0;   ///< that a filter let pass
-  double settled = 0;      ///< of which the exact step was made
-  double comparisons = 0;  ///< features of triples that were looked at
+  double candidates = 0;   ///< triples that a filter let pass
+  double settled = 0;      ///< candidates that the exact step computed
+  double comparisons = 0;  ///< features of triples that were compared
   double seconds = 0;
-  /// Points of the sample that the path was chosen by, and the share of its
-  /// pairs that such triples can have.
+  /// The points of the sample that the path was chosen by, and the share of its
+  /// pairs that can be in similar enough triples.
   double sampled = 0, sample_pairs = 1;
   void add(const TripleStats& part) {
     triples += part.triples;
@@ -69,7 +69,7 @@ struct TripleStats {
   }
 };
 
-/// More triples than there is room for.
+/// There are more triples than fit.
 struct TooManyTriples : Failure {
   TooManyTriples(double count, bool is_estimate, double room, double threshold)
       : Failure("too many triples are that similar"),
@@ -80,24 +80,24 @@ struct TooManyTriples : Failure {
   double triples;
   bool estimated;
   double most;
-  double fits;  ///< a threshold with room for all; infinity: none
+  double fits;  ///< a threshold for which all fit; infinity: none
 };
 
-/// Of a tally of 1 - similarity: a threshold that no more than `most` reach.
+/// From a tally of 1 - similarity: a threshold that at most `most` reach.
 double threshold_that_fits(const DistanceTally& tally, double most);
 
-/// The triple's part of a checksum: such parts are added, modulo 2^64.
+/// The triple's part of a checksum, which is the sum of these modulo 2^64.
 std::uint64_t checksum_of(const Triple& triple);
 
-/// The same of a number of triples in a bin.
+/// The same for the number of triples in a bin.
 std::uint64_t checksum_of(std::int64_t bin, double count);
 
-/// Rows in places of their own order, and whether they are wide data.
+/// Prepares rows in the user's order, and notes whether they are wide data.
 PreparedPoints prepare_triples(const Request& request, const RowSource& points,
                                RowKernel kernel, int num_threads,
                                Progress* progress);
 
-/// A triple by places that ascend.
+/// A triple from ascending places.
 inline Triple triple_at(const PreparedPoints& points, std::int64_t a,
                         std::int64_t b, std::int64_t c, double similarity) {
   return {points.order.id_at(Place{a}).value,
@@ -105,18 +105,18 @@ inline Triple triple_at(const PreparedPoints& points, std::int64_t a,
           points.order.id_at(Place{c}).value, similarity};
 }
 
-/// What pairs say of a triple.
+/// The pairs of a triple, and the bounds from them.
 struct TriplePairs {
   double from_to, from_third, to_third;  ///< their similarities
   double at_least, at_most;
 };
 
-/// sums: sum min of from and to, from and third, to and third.
+/// sums: sum min of from and to, of from and third, and of to and third.
 TriplePairs pairs_of(const MetricEntry& metric, const PreparedPoints& points,
                      const Triple& triple, const double* sums);
 
-/// Which of the triples with a point (in contains, by places) is counted for
-/// which: that of the lowest place. -1 of a point that is none of them.
+/// Assigns triples to owners. With `contains` (by places), a triple belongs to
+/// its lowest place in it; without, to its lowest place.
 class TripleOwners {
  public:
   TripleOwners(const PreparedPoints& points,
@@ -126,15 +126,15 @@ class TripleOwners {
   std::vector<char> contained() const {
     return all_ ? std::vector<char>() : contained_;
   }
-  /// Those that own triples, ascending.
+  /// Points that own triples, ascending.
   const std::vector<std::int64_t>& apexes() const { return apexes_; }
-  /// Whether the triples of `apex` that have `other` are its own.
+  /// Whether the triples of `apex` with `other` belong to `apex`.
   bool has(std::int64_t apex, std::int64_t other) const {
     if (other == apex) return false;
     return other > apex ||
            (!all_ && !contained_[static_cast<std::size_t>(other)]);
   }
-  /// Of places that ascend; -1: none of them owns it.
+  /// The owner for ascending places; -1: none.
   std::int64_t owner_of(std::int64_t a, std::int64_t b, std::int64_t c) const {
     if (all_) return a;
     for (const std::int64_t p : {a, b, c})
@@ -148,41 +148,41 @@ class TripleOwners {
   std::vector<char> contained_;
 };
 
-/// Which stage does number `at` of work that gets less from one to the next:
-/// there and back again, so that all have as much.
+/// Whether `stage` does number `at` of work that decreases from one number to
+/// the next. Stages alternate in direction, so that all get equal work.
 constexpr bool is_in_stage(std::int64_t at, std::int64_t stage,
                            std::int64_t stages) {
   const std::int64_t turn = at / stages, rest = at % stages;
   return (turn % 2 == 0 ? rest : stages - 1 - rest) == stage;
 }
 
-/// Points of which one stage does all, or none: of the lower of the two others.
+/// Points that belong to the same stage, as the lower of the two others.
 constexpr std::int64_t kStageBlock = 16;
 
 /// Whether the triples of an apex with `lower` (of the other two, by places)
-/// are the stage's.
+/// belong to the stage.
 inline bool is_in_stage(const TripleOwners& owners, const TripleQuestion& q,
                         std::int64_t apex, std::int64_t lower) {
   return is_in_stage(owners.all() ? apex : lower / kStageBlock, q.stage,
                      q.stages);
 }
 
-/// Triples of an apex whose lower other is at a place in [begin, end).
+/// Triples of an apex whose lower other has a place in [begin, end).
 struct TripleApex {
   std::int64_t apex, begin, end;
-  double least;  ///< similarity
+  double least;  ///< least similarity
 };
 
-/// What is looked for: of a stage the triples of one stretch. All triples are
-/// in order of their apex, then of the lower of its other two, and cut into
-/// stretches of as many each; those of one apex and lower are never parted.
+/// The triples of a search: those of a stage that are in one range. All triples
+/// are ordered by apex, then by the lower of the other two, and cut into ranges
+/// of equal size. Triples with the same apex and lower are never separated.
 class TripleShare {
  public:
-  /// Stretch `part`, from 0, of so many. Both arguments must outlive it.
+  /// Range `part`, from 0, of `parts`. Both references must outlive this.
   TripleShare(const TripleOwners& owners, const TripleQuestion& question,
               std::int64_t num_points, double part = 0, double parts = 1);
   const TripleOwners& owners() const { return *owners_; }
-  /// Whether it has triples of that apex, as far as that tells.
+  /// Whether it may have triples of that apex.
   bool has_apex(std::int64_t apex) const {
     return apex >= begin_.apex && apex <= end_.apex &&
            (!owners_->all() || is_in_stage(*owners_, *question_, apex, 0));
@@ -192,15 +192,15 @@ class TripleShare {
     return !is_before(row, begin_) && is_before(row, end_) &&
            is_in_stage(*owners_, *question_, apex, lower);
   }
-  /// The same of a triple by places that ascend.
+  /// The same for a triple by ascending places.
   bool has(std::int64_t a, std::int64_t b, std::int64_t c) const {
     const std::int64_t apex = owners_->owner_of(a, b, c);
     return apex >= 0 && has(apex, apex == a ? b : a);
   }
-  /// Those that may have triples of it.
+  /// Apexes that may have triples in it.
   std::vector<std::int64_t> apexes() const;
-  /// The same with the stretch of their lowers, of which a stage of a question
-  /// that has `contains` is only a part.
+  /// The same with the range of their lowers. With `contains`, a stage has only
+  /// some of these.
   std::vector<TripleApex> parts(std::int64_t num_points, double least) const;
 
  private:
@@ -210,31 +210,31 @@ class TripleShare {
   static bool is_before(const Row& a, const Row& b) {
     return a.apex != b.apex ? a.apex < b.apex : a.lower < b.lower;
   }
-  /// Before it is that share of the triples.
+  /// The first triple after this share of all.
   Row cut_at(double share, std::int64_t num_points) const;
   const TripleOwners* owners_;
   const TripleQuestion* question_;
   Row begin_, end_;
 };
 
-/// The bounds that similarities of at least `least` (as they are computed) put
-/// on sums of largest values.
+/// Bounds on sums of largest values that follow from computed similarities of
+/// at least `least`.
 struct TripleBound {
   TripleBound(double least, std::int64_t padded);
   /// sum max is at most this share of the total; infinity: no bound.
   double share;
-  /// The third row's sum is at most this share of the other two's, unless below
-  /// kNearlyEmpty; infinity: no bound.
+  /// The third row's sum is at most this share of the other two's, unless it is
+  /// below kNearlyEmpty; infinity: no bound.
   double third;
-  /// No pair of such a triple has a distance above, where no row is nearly
-  /// empty.
+  /// No pair of such a triple has a larger distance, if no row is nearly empty.
   double pair_distance;
 };
 
-/// Below, rounding to subnormal numbers is no longer small beside a row's sum.
+/// Below this, rounding to subnormal numbers is not small relative to a row's
+/// sum.
 constexpr double kNearlyEmpty = 0x1p-960;
 
-/// Places of rows whose sums are below.
+/// The places of rows whose sums are below kNearlyEmpty.
 std::vector<std::int64_t> nearly_empty_rows(const PreparedPoints& points);
 
 /// The answers by definition.

@@ -17,20 +17,20 @@
 namespace fsknn {
 namespace {
 
-// A thread hands over this many pairs at a time.
+// A thread adds this many pairs at a time to the common list.
 constexpr std::size_t kHanded = 4096;
-// Points of the sample: half a million pairs.
+// Points of the sample, which have half a million pairs.
 constexpr std::int64_t kSampled = 1024;
 
-// Bins of a power of two, by the first bits of the significand.
+// Bins of a power of two, by the leading bits of the significand.
 constexpr int kBinBits = 7;
 constexpr std::size_t kBins = std::size_t{1} << kBinBits;
-// Exponents from those of the smallest subnormal to those of the largest
-// double, and infinity; 0 has place 0.
+// Exponents from that of the smallest subnormal number to that of the largest
+// double, and infinity; 0 has its own entry, the first.
 constexpr int kLeastExponent = -1074;
 constexpr int kPowers = 1024 - kLeastExponent + 2;
 
-/// |distance| >= 0: its power of two, and the bin in it.
+/// |distance|: its power of two, and the bin in it.
 struct TallyPlace {
   int power;
   std::size_t bin;
@@ -45,14 +45,14 @@ TallyPlace place_of(double magnitude) {
           static_cast<std::size_t>((significand - 1.0) * kBins)};
 }
 
-/// The least magnitude of a bin, or of the next one where bin is kBins.
+/// The least magnitude of a bin; for bin kBins that of the next one.
 double magnitude_of(int power, std::size_t bin) {
   if (power == 0) return 0.0;
   const double significand = 1.0 + static_cast<double>(bin) / kBins;
   return std::ldexp(significand, power + kLeastExponent - 1);
 }
 
-/// Pairs over common samples have a rule of their own.
+/// Pairs over common samples have their own rule.
 int exponent_of_pairs(const Request& request, const RowSource& points,
                       const RowSource* queries) {
   return request.na_pairwise
@@ -60,7 +60,7 @@ int exponent_of_pairs(const Request& request, const RowSource& points,
              : common_exponent(request, points, queries, request.num_threads);
 }
 
-/// Rows of two sets of points, and what pairs of them have.
+/// Rows of two sets of points, and the values of their pairs.
 class ExactPairs {
  public:
   ExactPairs(const Request& request, const RowSource& points,
@@ -91,7 +91,7 @@ class ExactPairs {
     if (graph_) return columns();
     return request_.na_pairwise ? masked_rows_.order : rows_.order;
   }
-  /// What a Taker takes; NaN: the pair has none.
+  /// The value for a Taker; NaN for an invalid pair.
   double value(std::int64_t a, std::int64_t b) const {
     if (request_.na_pairwise) {
       const MaskedPoints& rows = graph_ ? masked_columns_ : masked_rows_;
@@ -104,7 +104,8 @@ class ExactPairs {
                                   columns_.row(Place{b}), columns_.padded);
     return rule_.value(sum, rows.sums[a], columns_.sums[b]);
   }
-  /// Of a value; NaN: no pair, which is within no limit.
+  /// The distance for a value; NaN, which is within no limit, for an invalid
+  /// pair.
   double distance(double value) const {
     return metric().is_unit_dot() ? metric().finish(value, 0, 0) : value;
   }
@@ -119,7 +120,7 @@ class ExactPairs {
   MaskedPoints masked_columns_, masked_rows_;
 };
 
-/// At most `most` of n numbers that are not in `skip`, ascending.
+/// A sample of at most `most` of n numbers, without `skip`, ascending.
 std::vector<std::int32_t> sample_of(std::int64_t n,
                                     const std::vector<std::int64_t>& skip,
                                     std::int64_t most) {
@@ -172,9 +173,9 @@ double DistanceTally::reach(double most) const {
     for (std::size_t b = 0; b < bins.size(); ++b) {
       sum += static_cast<double>(bins[b]);
       if (sum <= most) continue;
-      // Below every distance of this bin, also where its end is subnormal and
-      // thus rounded. Bins of distances below 0 are in descending order of
-      // magnitude.
+      // Below every distance of this bin, even if its end is subnormal and
+      // therefore rounded. Bins of negative distances are in descending order
+      // of magnitude.
       const bool below = p < kPowers;
       const double end = below ? -magnitude_of(kPowers - 1 - p, kBins - b)
                                : magnitude_of(p - kPowers, b);
@@ -314,9 +315,9 @@ WithinSample::WithinSample(const Request& request, const Within& within,
                           : static_cast<double>(queries->num_points()) -
                                 static_cast<double>(request.query_skip.size());
   all_ = queries == nullptr && within.once ? n * (n - 1) / 2 : rows * n;
-  // A part of a search, which looks at a sample of all pairs.
+  // A block pair is part of a search that samples all pairs itself.
   if (within.either) return;
-  // The sample must see what a quarter of the room would be full of.
+  // check() throws only if twice as many entries as fit are expected.
   if (!(all_ > 2.0 * within.most)) return;
   points_ = std::make_unique<RowSubset>(
       points, sample_of(points.num_points(), request.skip, kSampled));
@@ -339,7 +340,7 @@ void WithinSample::check(const DistanceTally& inside) const {
   if (seen == 0.0) return;
   const double expected = inside.total() / seen * all_;
   if (!(expected > 2.0 * within_.most)) return;
-  // Four fifths: a sample is not all.
+  // Four fifths of the room, because a sample has an error.
   throw TooManyPairs(expected, true, within_.most,
                      inside.reach(0.8 * within_.most / all_ * seen));
 }

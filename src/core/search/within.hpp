@@ -1,9 +1,8 @@
 #pragma once
 
-// All pairs of points within a distance: what is asked for, and the part that
-// backends share. They bring pairs that may be within, with what was summed
-// over their features; here those that are within are counted, and then filled
-// in.
+// All pairs of points within a distance: the question, and the part that
+// backends share. Backends report pairs that may be within it, with their
+// accumulated value. The collector counts those that are, and then stores them.
 
 #include <algorithm>
 #include <atomic>
@@ -23,33 +22,34 @@
 
 namespace fsknn {
 
-/// What is asked for besides the Request (whose k is not read).
+/// The parameters besides the Request (whose k is ignored).
 struct Within {
-  /// The largest distance that counts: one for all rows, or one for each.
+  /// The largest distance: one for all rows, or one for each.
   std::vector<double> limits;
-  /// A graph's pairs once each, with the lower number; else with both.
+  /// A graph's pairs are stored once, with the lower number; else with both.
   bool once = false;
-  /// A pair counts that is within the limit of either of its points: of queries
-  /// `point_limits` are the limits of the points that they meet, one for all or
-  /// one for each; of a graph `limits` are.
+  /// A pair counts if it is within the limit of either of its points. For
+  /// queries `point_limits` are the limits of the points, one for all or one
+  /// for each; for a graph `limits` are.
   bool either = false;
   std::vector<double> point_limits;
-  /// Entries that there is room for.
+  /// The number of entries that fit.
   double most = std::numeric_limits<double>::infinity();
-  /// Pairs that are kept from counting, so that no second pass is needed.
+  /// Pairs that are kept while counting, to avoid a second pass.
   std::int64_t most_kept = std::int64_t{1} << 24;
 
   double limit(std::int64_t row) const { return one_of(limits, row); }
-  /// The largest distance that a row's pair with that point may have.
+  /// The largest distance that counts for a row and that point.
   double limit(std::int64_t row, std::int64_t point) const {
     return either ? std::max(limit(row), point_limit(point)) : limit(row);
   }
-  /// With `either`: that of a point that queries meet.
+  /// With `either`: the limit of a point that queries are compared with.
   double point_limit(std::int64_t point) const {
     return one_of(point_limits.empty() ? limits : point_limits, point);
   }
-  /// No pair of a row of queries is within another's limit that is farther than
-  /// its own limit and this. A graph's pair is met for both its points.
+  /// The largest of the points' limits: beyond its own limit and this, no pair
+  /// of a query counts. -infinity for a graph, which reports pairs to both
+  /// points.
   double reach_of_points() const {
     if (!either || point_limits.empty())
       return -std::numeric_limits<double>::infinity();
@@ -62,7 +62,7 @@ struct Within {
   }
 };
 
-/// More entries than there is room for.
+/// There are more entries than fit.
 struct TooManyPairs : Failure {
   TooManyPairs(double count, bool is_estimate, double room, double limit)
       : Failure("too many pairs are within the distance"),
@@ -73,25 +73,25 @@ struct TooManyPairs : Failure {
   double pairs;
   bool estimated;
   double most;
-  /// A distance within which there is room for all; -infinity: none.
+  /// A distance within which all fit; -infinity: none.
   double fits;
 };
 
-/// How many pairs there are at which distance, whatever its magnitude: 128 bins
-/// for each power of two, so that three digits are known or nearly so.
+/// A histogram of distances of any magnitude: 128 bins for each power of two,
+/// so that nearly three digits are known.
 class DistanceTally {
  public:
   DistanceTally();
   void add(double distance);
   void add_all(const DistanceTally& other);
   double total() const;
-  /// A distance such that no more than `most` of those added are at most that
-  /// far; -infinity: none.
+  /// A distance such that at most `most` of the added distances are within it;
+  /// -infinity: none.
   double reach(double most) const;
 
  private:
-  /// Of each power of two the counts of its bins, none where it has no
-  /// distance; in ascending order, those of distances below 0 first.
+  /// The counts of the bins of each power of two; empty if it has no distance.
+  /// In ascending order, negative distances first.
   std::vector<std::vector<std::int64_t>> count_;
 };
 
@@ -101,14 +101,14 @@ class WithinCollector {
   WithinCollector(const Request& request, const Within& within,
                   std::int64_t num_rows, bool graph);
 
-  /// One thread's hand. What it took counts once it is destroyed.
+  /// Collects pairs on one thread. They count once this is destroyed.
   class Taker {
    public:
     explicit Taker(WithinCollector& all) : all_(&all) {}
     Taker(Taker&& other) noexcept;
     Taker& operator=(Taker&&) = delete;
     ~Taker();
-    /// Row and point by their numbers from 0, each pair once. value:
+    /// Takes each pair once, by the ids of row and point. value:
     /// DistanceRule::value().
     void take(AnswerRow row, PointId point, double value);
 
@@ -124,10 +124,11 @@ class WithinCollector {
     std::vector<Pair> pairs_;
   };
 
-  /// After all pairs were taken once: makes room. Returns whether that was all;
-  /// else all pairs are to be taken once more. Throws TooManyPairs.
+  /// Allocates the answer after each pair was taken once. Returns true if the
+  /// answer is complete; else all pairs must be taken again. Throws
+  /// TooManyPairs.
   bool allocate(WithinAnswer& answer);
-  /// At the end: brings each row's entries in order.
+  /// Sorts each row's entries at the end.
   void finish();
 
   double entries() const { return entries_; }
@@ -163,22 +164,22 @@ class WithinCollector {
   double entries_ = 0;
 };
 
-/// Some of the points (and of the queries): where there are far more pairs than
-/// there is room for, theirs tell so before the work of counting all. What it
-/// is made of must outlive it.
+/// A sample of the points (and of the queries). If far more pairs are within
+/// the distance than fit, the sample detects this before all are counted. The
+/// constructor's arguments must outlive it.
 class WithinSample {
  public:
   WithinSample(const Request& request, const Within& within,
                const RowSource& points, const RowSource* queries);
-  /// Else there is nothing to look at: all pairs there are would nearly fit.
+  /// False if nearly all existing pairs would fit, so that no sample is needed.
   bool needed() const { return points_ != nullptr; }
-  /// None of them is one that the request skips.
+  /// The sample, without points that the request skips.
   const RowSource& points() const { return *points_; }
   const RowSource* queries() const { return queries_.get(); }
-  /// Of the sample's rows, which are its queries, or else its points.
+  /// The limit of a row of the sample: of a query, or else of a point.
   double limit(std::int64_t row) const;
-  /// inside: the distances of the sample's pairs that are within, of a graph
-  /// each pair once for each of its points. Throws TooManyPairs.
+  /// inside: the distances of the sample's pairs that count; in a graph each
+  /// pair counts once for each of its points. Throws TooManyPairs.
   void check(const DistanceTally& inside) const;
 
  private:
@@ -187,7 +188,7 @@ class WithinSample {
   std::unique_ptr<RowSubset> points_, queries_;
 };
 
-/// Takes a sample's pairs by the definition, one after another, and checks it.
+/// Computes a sample's pairs by definition, one after another, and checks it.
 void check_sample(const Request& asked, const Within& within,
                   const RowSource& points, const RowSource* queries);
 

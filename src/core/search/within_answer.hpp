@@ -1,38 +1,38 @@
 #pragma once
 
-// Where the pairs within a distance go.
+// Storage for the pairs within a distance.
 
 #include <cstdint>
 #include <vector>
 
 namespace fsknn {
 
-/// A pair, as a row has it.
+/// A pair as an entry of a row.
 struct WithinEntry {
   double distance;
-  double correlation;  ///< of rows of length 1; else 0
+  double correlation;  ///< for rows of length 1; else 0
   std::int32_t index;  ///< of the other point, from 1
 };
 
-/// Takes entries in any order, and has them at last row by row, those of a row
-/// by (distance, index).
+/// Accepts entries in any order, and finally has them row by row, sorted by
+/// (distance, index).
 class WithinAnswer {
  public:
   using Counts = std::vector<std::int32_t>;
   virtual ~WithinAnswer() = default;
-  /// Makes room, by the first thread: counts[row] entries for each row.
+  /// Allocates counts[row] entries for each row, on the first thread.
   virtual void allocate(const Counts& counts) = 0;
-  /// Takes a row's entry number `at`, each once, from any thread.
+  /// Stores entry number `at` of a row, each once, from any thread.
   virtual void put(std::int64_t row, std::int32_t at,
                    const WithinEntry& entry) = 0;
-  /// All were put: brings them in order.
+  /// Sorts the entries after all were stored.
   virtual void finish(const Counts& counts, int num_threads) = 0;
 };
 
-/// Memory, a stretch for each row.
+/// In memory, with a range for each row.
 class WithinRows : public WithinAnswer {
  public:
-  /// Of a row with entries; correlations may be null.
+  /// A row with entries; correlation may be null.
   struct Row {
     std::int32_t* index;
     double* distance;

@@ -12,13 +12,14 @@ namespace {
 // Bytes that are converted at a time.
 constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;
 
-// Rows that are turned at a time: a cache line of each column of integers.
+// The number of rows that are transposed at a time: a cache line of each column
+// of integers.
 std::int64_t rows_at_once(std::int64_t row_bytes) {
   return std::max<std::int64_t>(1,
                                 kAtOnce / std::max<std::int64_t>(1, row_bytes));
 }
 
-// Nothing is turned round here, so that other machines must not try.
+// Values are not byte-swapped here, so big-endian machines are rejected.
 void check_byte_order(const std::string& path) {
   const std::uint32_t one = 1;
   unsigned char first;
@@ -170,7 +171,7 @@ void BinWriter::put(BinType type, const double* values, std::int64_t count,
       throw FileFailure{path_, "a value is too large for 4 bytes", 0};
     return near;
   };
-  // NaN is in no range, and is no whole number.
+  // The comparisons are false for NaN.
   const auto whole = [&](double value, double low, double high) {
     if (!(value >= low && value <= high) || value != std::floor(value))
       throw FileFailure{path_, "a value is no whole number that it can hold",

@@ -1,15 +1,14 @@
 #pragma once
 
-// The files of big-ann-benchmarks (https://big-ann-benchmarks.com): two
-// unsigned integers of 4 bytes, n rows and d columns, and n x d values, row
-// after row, in the byte order of most machines (the lowest first). By the
-// ending of the name
+// The file format of big-ann-benchmarks (https://big-ann-benchmarks.com): two
+// 4-byte unsigned integers, n rows and d columns, then n x d values, row by
+// row, little-endian. The file extension gives the type of values:
 //
-//    .fbin  4-byte floats     .u8bin, .i8bin  bytes, without and with a sign
+//    .fbin  4-byte floats     .u8bin, .i8bin  unsigned and signed bytes
 //    .ibin  4-byte integers: numbers of points, from 0
-//    .dbin  doubles: ours, for distances with all their digits
+//    .dbin  doubles: our own extension, for distances with all digits
 //
-// Ground truth has n x d integers, and n x d floats after them, in one file.
+// Ground truth has n x d integers followed by n x d floats in one file.
 
 #include <cstdint>
 #include <string>
@@ -22,31 +21,32 @@ namespace fsknn {
 
 enum class BinType { float32, float64, uint8, int8, int32 };
 
-/// By an ending, without its dot. Throws std::invalid_argument for another one.
+/// The type for an extension, without its dot. Throws std::invalid_argument for
+/// an unknown one.
 BinType bin_type(const std::string& ending);
 /// Bytes of one value.
 std::int64_t size_of(BinType type);
 
 constexpr std::int64_t kBinHead = 8;  ///< bytes before the first value
 
-/// What the head says, which need not be so.
+/// The header, which may be wrong.
 struct BinHead {
   std::int64_t bytes = 0;  ///< of the whole file
   std::int64_t rows = -1,
                columns = -1;  ///< -1: the file is shorter than a head
 };
 
-/// Reads values of one type. Throws FileFailure, also where a file ends before
-/// what is asked for.
+/// Reads values of one type. Throws FileFailure, also if the file ends before
+/// the requested values.
 class BinReader {
  public:
   explicit BinReader(const std::string& path);
   const BinHead& head() const { return head_; }
 
-  /// `count` rows from `first` on, of a block of values that begins at byte
-  /// `start`: to a column-major matrix with `stride` rows, its rows from `out`
-  /// on. Integers become double or int as they are; read_index() adds 1 to
-  /// them, makes -1 `missing` and throws for any other that is below 0.
+  /// Reads `count` rows from `first` on, of a block of values that begins at
+  /// byte `start`. They go to a column-major matrix with `stride` rows, from
+  /// `out` on. Integers become double or int unchanged. read_index() adds 1 to
+  /// them, converts -1 to `missing`, and throws for other negative values.
   void read(BinType type, std::int64_t start, std::int64_t first,
             std::int64_t count, double* out, std::int64_t stride);
   void read(BinType type, std::int64_t start, std::int64_t first,
@@ -63,19 +63,19 @@ class BinReader {
   BinHead head_;
 };
 
-/// Writes one file, all or nothing (see OutputFile), value by value in the
-/// order of the file. Throws FileFailure.
+/// Writes one file completely or not at all (see OutputFile), in the order of
+/// its values. Throws FileFailure.
 class BinWriter {
  public:
   BinWriter(const std::string& path, std::int64_t rows, std::int64_t columns);
 
-  /// Rows of a column-major matrix, `stride` rows in all.
+  /// Writes rows of a column-major matrix that has `stride` rows.
   void put(BinType type, const double* values, std::int64_t count,
            std::int64_t stride);
-  /// Numbers from 1, `missing` as -1.
+  /// Writes numbers from 1; `missing` becomes -1.
   void put_index(const std::int32_t* values, std::int64_t count,
                  std::int64_t stride, std::int32_t missing);
-  /// The file has its name then.
+  /// Gives the file its name.
   void finish();
 
  private:

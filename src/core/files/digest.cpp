@@ -14,7 +14,7 @@
 namespace fsknn {
 namespace {
 
-// XXH64's primes, by the numbers that its specification gives them.
+// The primes of XXH64, numbered as in its specification.
 constexpr std::uint64_t kPrime1 = 0x9e3779b185ebca87u;
 constexpr std::uint64_t kPrime2 = 0xc2b2ae3d27d4eb4fu;
 constexpr std::uint64_t kPrime3 = 0x165667b19e3779f9u;
@@ -25,8 +25,8 @@ std::uint64_t turn(std::uint64_t x, int by) {
   return (x << by) | (x >> (64 - by));
 }
 
-/// Little-endian on every machine; compilers make one load of it where it is
-/// one.
+/// Reads little-endian numbers on every machine; compilers reduce this to one
+/// load on little-endian ones.
 template <int bytes>
 std::uint64_t number_at(const unsigned char* at) {
   std::uint64_t x = 0;
@@ -49,7 +49,7 @@ void mix_stripe(std::uint64_t* lanes, const unsigned char* at) {
         mixed(lanes[lane], number_at<8>(at + std::ptrdiff_t{8} * lane));
 }
 
-/// The bits of a number; one NaN for all.
+/// The bits of a number; all NaN have the same.
 std::uint64_t bits_of(double x) {
   if (std::isnan(x)) x = std::numeric_limits<double>::quiet_NaN();
   std::uint64_t bits;

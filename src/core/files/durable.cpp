@@ -17,14 +17,14 @@
 namespace fsknn {
 namespace {
 
-// What one call moves, and poll() is heard after.
+// The bytes of one system call; poll() is called after each.
 constexpr std::int64_t kPart = std::int64_t{1} << 24;
 
-// Neither a file that is there nor what a link leads to.
+// Opens no existing file, and follows no link.
 constexpr int kNewOnly = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 
-/// While it lives, a limit on the size of files is an error of write(), and not
-/// the end of the process.
+/// During its lifetime, exceeding a limit on file sizes makes write() fail
+/// instead of ending the process.
 class SizeLimitHeard {
  public:
   SizeLimitHeard() : before_(std::signal(SIGXFSZ, SIG_IGN)) {}
@@ -54,7 +54,7 @@ void write_to(int number, const std::string& path, const void* bytes,
 }
 
 void to_disk(int number, const std::string& path) {
-  // Some file systems have no way to do so: EINVAL.
+  // Some file systems do not support this: EINVAL.
   while (fsync(number) != 0) {
     if (errno == EINTR) continue;
     if (errno == EINVAL || errno == ENOTSUP) return;
@@ -62,11 +62,11 @@ void to_disk(int number, const std::string& path) {
   }
 }
 
-/// Some systems say only now that the disk is full.
+/// Some systems report a full disk only on closing.
 void close_well(int& number, const std::string& path) {
   const int closing = number;
   number = -1;
-  // After EINTR the number may be another file's by now.
+  // After EINTR the descriptor may already belong to another file.
   if (close(closing) != 0 && errno != EINTR) fail_file(path);
 }
 
@@ -120,7 +120,7 @@ void NewFile::finish() {
   close_well(number_, path_);
   if (rename(part_.c_str(), path_.c_str()) != 0) fail_file(path_);
   named_ = true;
-  // The name, too, has to reach the disk.
+  // The new name must also reach the disk.
   folder_to_disk(folder_of(path_));
 }
 
@@ -132,7 +132,7 @@ bool NewFile::finish_first() {
   return true;
 }
 
-// Without O_NONBLOCK a pipe is waited for before it can be told from a file.
+// Without O_NONBLOCK, opening a pipe blocks before its type is known.
 InputFile::InputFile(const std::string& path)
     : path_(path),
       number_(

@@ -1,7 +1,7 @@
 #pragma once
 
-// Files that are whole or not there, whatever ends the process or the machine.
-// POSIX.
+// Files that are either complete or absent, even if the process or the machine
+// stops. POSIX.
 
 #include <cerrno>
 #include <cstdint>
@@ -9,38 +9,39 @@
 
 namespace fsknn {
 
-/// What the system said, and of which file.
+/// An error of the system, and its file.
 struct FileFailure {
   std::string path, words;
-  int error;  ///< its errno; 0: it is ours
+  int error;  ///< its errno; 0: an error of this package
 };
 
-/// Throws FileFailure with the system's words.
+/// Throws FileFailure with the system's message.
 [[noreturn]] void fail_file(const std::string& path, int error = errno);
 
-/// A file that is written beside its name, under one that nobody can foretell
-/// and that follows no link, and gets its name when it is whole. Whoever reads
-/// that name finds what was there before, or all of the new one.
+/// A file that is written under an unpredictable temporary name, which follows
+/// no link, and renamed when it is complete. Readers of the name see either the
+/// old file or all of the new one.
 class NewFile {
  public:
-  /// mode: who may read and write it, as open() takes it. Throws FileFailure.
+  /// mode: permissions, as for open(). Throws FileFailure.
   explicit NewFile(const std::string& path, unsigned mode = 0600);
-  /// Takes the file away unless it got its name.
+  /// Deletes the file unless it was renamed.
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  /// Hears poll(). Throws FileFailure.
+  /// Calls poll(). Throws FileFailure.
   void write(const void* bytes, std::int64_t size);
-  /// To the disk, then under its name. Throws FileFailure; the name is as it
-  /// was then.
+  /// Flushes the file to the disk, then renames it. Throws FileFailure; the
+  /// name then still has the old file.
   void finish();
-  /// The same where no other file has the name yet: gives whether it is this
-  /// one's now. By link(), so that of several processes, on several machines,
-  /// exactly one is the first. Throws FileFailure.
+  /// The same unless another file already has the name; returns whether this
+  /// one has it now. Uses link(), so that exactly one of several processes, on
+  /// several machines, is the first. Throws FileFailure.
   bool finish_first();
 
-  /// Where it is written, for others that write to it before it is finished.
+  /// The temporary path, for others that write to the file before it is
+  /// finished.
   const std::string& part() const { return part_; }
 
  private:
@@ -50,8 +51,8 @@ class NewFile {
   bool named_ = false;
 };
 
-/// A file that is there: no folder, pipe or device, which could be waited for
-/// and have no end. Throws FileFailure.
+/// An existing regular file. Folders, pipes and devices are errors, because
+/// reading them could block or never end. Throws FileFailure.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);
@@ -59,11 +60,11 @@ class InputFile {
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  /// Bytes, when it was opened.
+  /// Its size in bytes when it was opened.
   std::int64_t size() const { return size_; }
-  /// The next bytes; returns how many there were. Hears poll().
+  /// Reads the next bytes, and returns their number. Calls poll().
   std::int64_t read(void* bytes, std::int64_t size);
-  /// What is read next: bytes from the file's beginning.
+  /// Continues to read at this byte of the file.
   void go_to(std::int64_t byte);
 
  private:
@@ -72,23 +73,24 @@ class InputFile {
   std::int64_t size_ = 0;
 };
 
-/// 16 hexadecimal digits that no other file has in its name, and nobody can
-/// guess.
+/// 16 hexadecimal digits that are unique in file names and unpredictable.
 std::string random_word();
 
-/// A file that others wrote beside its name, as a NewFile is: to the disk, then
-/// under its name. Throws FileFailure; it is as it was then.
+/// Completes a file that others wrote under a temporary name, as NewFile does:
+/// flushes it to the disk, then renames it. Throws FileFailure; `path` is then
+/// unchanged.
 void name_whole(const std::string& part, const std::string& path);
 
-/// The bytes of a file that is not meant to outlive the process, which must not
-/// be there yet, and back into memory: so many as it holds. Throw FileFailure.
+/// Write and read the bytes of a file that does not outlive the process.
+/// write_bytes() fails if the file exists; read_bytes() if it has fewer bytes.
+/// Throw FileFailure.
 void write_bytes(const std::string& path, const void* bytes, std::int64_t size);
 void read_bytes(const std::string& path, void* bytes, std::int64_t size);
 
-/// Links a file to a name, where no other has it: gives whether it has. What
-/// the call says is not believed where the file itself says otherwise: over a
-/// network it may be tried twice, and fail after it succeeded. Throws
-/// FileFailure where there are no links, or no folder.
+/// Links a file to a name unless another has it; returns whether it has the
+/// name. The link count of the file decides, not the result of the call: over a
+/// network a call may be repeated and fail after it succeeded. Throws
+/// FileFailure if the file system has no links, or the folder is missing.
 bool link_first(const std::string& from, const std::string& to);
 
 }  // namespace fsknn

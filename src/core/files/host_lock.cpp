@@ -11,7 +11,7 @@
 
 namespace fsknn {
 
-// Without O_NONBLOCK a pipe is waited for.
+// Without O_NONBLOCK, opening a pipe blocks.
 HostLock::HostLock(const std::string& path)
     : file_(open(path.c_str(),
                  O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,

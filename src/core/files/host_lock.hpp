@@ -1,13 +1,13 @@
 #pragma once
 
-// Locks among the processes of one machine. POSIX.
+// Locks between the processes of one machine. POSIX.
 
 #include <string>
 
 namespace fsknn {
 
-/// A lock on a file of this machine (no network's), which is made where it is
-/// missing. The system gives it back when the process ends, in whatever way.
+/// A lock on a file of this machine (not of a network), which is created if
+/// missing. The system releases it when the process ends, in any way.
 class HostLock {
  public:
   /// Does not wait: see held(). Throws FileFailure.
@@ -16,7 +16,7 @@ class HostLock {
   HostLock(const HostLock&) = delete;
   HostLock& operator=(const HostLock&) = delete;
 
-  /// False where another one has it, of this process or another.
+  /// False if another holder has it, in this process or another.
   bool held() const { return held_; }
 
  private:

@@ -20,8 +20,8 @@ namespace {
 
 constexpr int kCountDigits = 20;
 
-/// While it lives, threads that are started hear no signals: they are the main
-/// thread's.
+/// During its lifetime, new threads block all signals, so that the main thread
+/// receives them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -51,7 +51,7 @@ bool write_all(int file, const std::string& bytes, off_t at) {
 
 }  // namespace
 
-/// The thread that counts, and what ends it.
+/// The counting thread, and the request to stop it.
 struct Lease::Beat {
   bool over = false;
   std::mutex mutex;
@@ -70,8 +70,8 @@ Lease::Lease(const std::string& own, const std::string& claim,
       fail_file(own, errno);
     held_ = link_first(own, claim);
   } catch (const FileFailure& failure) {
-    // Another process swept the folder and deleted our file, which it took for
-    // a dead worker's. The claim is not ours, and nothing is wrong.
+    // Another process cleaned up the folder and deleted our file as that of a
+    // dead worker. The claim is not held; this is not an error.
     const bool swept =
         failure.error == ENOENT && access(own.c_str(), F_OK) != 0;
     drop();
@@ -103,9 +103,9 @@ Lease::Lease(const std::string& own, const std::string& claim,
 
 Lease::~Lease() {
   if (static_cast<long>(getpid()) != process_) {
-    // A fork's. Nothing of the beat may be touched: who destroys a condition
-    // that another thread waits for waits for that thread, and a fork has it
-    // not.
+    // This is a fork. The beat must not be destroyed: destroying a condition
+    // variable waits for the threads that wait on it, and a fork does not have
+    // that thread.
     static_cast<void>(beat_.release());
     if (file_ >= 0) close(file_);
     return;

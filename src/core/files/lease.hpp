@@ -1,14 +1,13 @@
 #pragma once
 
-// Claims on work that several processes share, on several machines, by files
-// alone. POSIX.
+// Claims on work that several processes on several machines share, through
+// files only. POSIX.
 //
-// Who claims makes a file of its own and links it to the claim's name: a name
-// that is there can't be linked to, so that one alone succeeds. Whether it did
-// is asked of the file itself, by the number of its names. While it works it
-// counts up in that file. Others see the count through the claim's name, and
-// judge by a clock of their own how long it has stood still: no two clocks are
-// compared.
+// A claimant creates a file of its own and links it to the claim's name. A link
+// to an existing name fails, so exactly one succeeds. The link count of the
+// file tells whether it did. While it works, it increments a counter in that
+// file. Others read the counter under the claim's name, and measure with their
+// own clock how long it has not changed. So clocks are never compared.
 
 #include <memory>
 #include <string>
@@ -17,33 +16,33 @@ namespace fsknn {
 
 class Lease {
  public:
-  /// own: a file that is not there yet; claim: the name that several may want.
-  /// words: follow the count, for those who look. It is counted up every
+  /// own: a file that must not exist; claim: the name that is claimed. words:
+  /// text after the counter, for readers. The counter is incremented every
   /// `seconds`. Throws FileFailure. If another process deletes `own` before it
   /// is linked, the claim is not held, and the caller may try again.
   Lease(const std::string& own, const std::string& claim,
         const std::string& words, double seconds);
-  /// Ends the counting and takes both names away. In a fork of the process that
-  /// has it, it does neither: both are the other's.
+  /// Stops the counter and deletes both names. In a fork of the holder it does
+  /// neither, because both belong to the parent.
   ~Lease();
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  /// Whether the claim is ours; else nothing is left of it.
+  /// Whether this holds the claim; if not, no file is left.
   bool held() const { return held_; }
 
  private:
   struct Beat;
 
-  /// Errors are not told: what can't be written is a count that stands still,
-  /// and somebody else does the work.
+  /// Does not report errors: if writing fails, the counter does not change, and
+  /// another process takes over the work.
   bool write_count();
   void drop();
 
   const std::string own_, claim_;
   int file_ = -1;
   bool held_ = false;
-  const long process_;  ///< a fork has no thread
+  const long process_;  ///< a fork has no counting thread
   unsigned long long count_ = 0;
   std::unique_ptr<Beat> beat_;
 };

@@ -14,7 +14,7 @@
 namespace fsknn {
 namespace {
 
-/// What a path is in the end, where links lead on; it need not be there.
+/// The target of a path after following links; it may not exist.
 std::string end_of_links(const std::string& path) {
   std::string at = path;
   std::vector<char> words(4096);
@@ -30,8 +30,8 @@ std::string end_of_links(const std::string& path) {
   fail_file(path, ELOOP);
 }
 
-/// Where the system gives open files names (/dev/stdout leads there), another
-/// file would not be the one that is open.
+/// Whether the path is a name for an open file (as the target of /dev/stdout).
+/// A new file under that name would not be the open one.
 bool is_open_file(const std::string& path) {
   return path.compare(0, 6, "/proc/") == 0 ||
          path.compare(0, 8, "/dev/fd/") == 0;
@@ -52,7 +52,7 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
   if (is_there && access(path.c_str(), W_OK) != 0) fail_file(path);
   file_ = std::make_unique<NewFile>(end, 0666);
   if (!is_there) return;
-  // Some file systems have no owners, and only root may give files away.
+  // Some file systems have no owners, and only root may change owners.
   (void)!chown(file_->part().c_str(), there.st_uid, there.st_gid);
   (void)!chmod(file_->part().c_str(), there.st_mode & 07777);
 }

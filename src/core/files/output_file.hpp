@@ -1,6 +1,6 @@
 #pragma once
 
-// The files that users ask for.
+// Files that users request.
 
 #include <cstdint>
 #include <memory>
@@ -10,27 +10,27 @@
 
 namespace fsknn {
 
-/// A file written all or nothing: what is under its name stays there, as it is,
-/// until finish(). A link is followed, and the file that it leads to replaced,
-/// with the permissions that this one had. A device or a pipe has nothing that
-/// could be kept, and is written to.
+/// A file that is written completely or not at all: an existing file is
+/// unchanged until finish(). Links are followed, and the target is replaced by
+/// a file with its permissions. A device or a pipe is written directly, because
+/// it has no content to keep.
 class OutputFile {
  public:
-  /// Throws FileFailure, also where the file that is there may not be written.
+  /// Throws FileFailure, also if an existing file is not writable.
   explicit OutputFile(const std::string& path);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  /// Hears poll(). Throws FileFailure, at a limit on the size of files too.
+  /// Calls poll(). Throws FileFailure, also at a limit on file sizes.
   void write(const void* bytes, std::int64_t size);
-  /// To the disk, then under its name. Throws FileFailure.
+  /// Flushes the file to the disk, then renames it. Throws FileFailure.
   void finish();
 
  private:
   const std::string path_;
   std::unique_ptr<NewFile> file_;  ///< null: a device or a pipe
-  int number_ = -1;                ///< of that
+  int number_ = -1;                ///< descriptor of a device or a pipe
 };
 
 }  // namespace fsknn

@@ -102,7 +102,8 @@ PointFile::State PointFile::look(std::uint64_t fingerprint) {
     return State::damaged;
   if (head.version != kPointFileVersion) return State::other;
   const std::int64_t n = head.num_points, d = head.num_features;
-  // As many as the file has room for: a damaged head asks for no memory.
+  // Limited by the file's size, so that a damaged head does not request much
+  // memory.
   const std::int64_t room = (size - static_cast<std::int64_t>(sizeof head)) / 8;
   if (n < 0 || d < 0 || n > room || (n > 0 && d > room / n) ||
       size != static_cast<std::int64_t>(sizeof head) + n * (d + 1) * 8 + 8)

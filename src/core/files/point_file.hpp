@@ -1,17 +1,17 @@
 #pragma once
 
-// Points in a file that several processes read, on several machines: rows with
-// a digest of each, so that no row is taken that is not as it was written, and
-// each reader reads the rows that it needs.
+// Points in a file that several processes on several machines read. Each row
+// has a digest, so that changed rows are detected and each reader reads only
+// the rows that it needs.
 //
-// The form, in the byte order of the machine:
+// The format, in the machine's byte order:
 //
 //    0   8  "fsknnpts"
-//    8   4  version of the form: kPointFileVersion
-//   12   4  1 where rows are in the metric's form of length 1, else 0
+//    8   4  version of the format: kPointFileVersion
+//   12   4  1 if rows are in the metric's form of length 1, else 0
 //   16   8  number of points
 //   24   8  number of features
-//   32   8  fingerprint: of the work that it belongs to
+//   32   8  fingerprint of the work that the file belongs to
 //   40      rows of doubles
 //           XXH64 of each row
 //        8  XXH64 of the head and of those
@@ -27,7 +27,7 @@ namespace fsknn {
 
 constexpr std::uint32_t kPointFileVersion = 1;
 
-/// Gives whether the name is this file's now: see NewFile::finish_first().
+/// Returns whether this file has the name now: see NewFile::finish_first().
 /// Throws FileFailure.
 bool write_point_file(const std::string& path, const RowSource& source,
                       std::uint64_t fingerprint);
@@ -35,7 +35,7 @@ bool write_point_file(const std::string& path, const RowSource& source,
 class PointFile final : public RowSource {
  public:
   enum class State { whole, missing, damaged, other };
-  /// Looks at all but the rows. Throws FileFailure where a file that is there
+  /// Checks everything except the rows. Throws FileFailure if an existing file
   /// can't be read.
   PointFile(const std::string& path, std::uint64_t fingerprint);
   ~PointFile() override;
@@ -46,7 +46,7 @@ class PointFile final : public RowSource {
 
   std::int64_t num_points() const override { return num_points_; }
   std::int64_t num_features() const override { return num_features_; }
-  /// Throws FileFailure where a row is not as it was written.
+  /// Throws FileFailure if a row was changed.
   void read(std::int64_t first, std::int64_t count, double* out,
             std::int64_t stride) const override;
   bool on_disk() const override { return true; }

@@ -15,10 +15,10 @@
 namespace fsknn {
 namespace {
 
-// Rows that one call of the system moves: at most 1024 may be named.
+// The number of rows per system call, which may name at most 1024.
 constexpr std::int64_t kMostNamed = 512;
 
-/// Past what has been moved so far.
+/// Skips the bytes that have been moved.
 void advance(std::vector<iovec>& parts, std::size_t& from, std::size_t moved) {
   while (from < parts.size() && moved >= parts[from].iov_len)
     moved -= parts[from++].iov_len;
@@ -98,7 +98,7 @@ RowFile::RowFile(const RowFileForm& form, const Request& request,
       fill_missing_(form.fill_missing),
       digests_(form.num_points, form.num_features) {}
 
-/// row: as it came, with room for its padding.
+/// row: unprocessed, with room for its padding.
 void RowFile::settle_row(std::int64_t point, double* row, RowScratch& scratch,
                          MissingFacts& facts) {
   const std::int64_t d = num_features(), padded = padded_features(d);
@@ -112,7 +112,7 @@ void RowFile::settle_row(std::int64_t point, double* row, RowScratch& scratch,
     }
   }
   const bool varies = scan_row(row, d, point, binary_, facts.known);
-  // What has no form is left out, or an error, later.
+  // Rows without a form are later left out, or are an error.
   if (recipe_.form == RowForm::raw ||
       !(varies || (recipe_.form == RowForm::unit && row[0] != 0.0)))
     return;
@@ -121,8 +121,8 @@ void RowFile::settle_row(std::int64_t point, double* row, RowScratch& scratch,
   if (!scratch.varies) facts.known.explained.push_back(point);
 }
 
-/// fetch(first, count, rows, stride) gives rows; they are looked at, prepared,
-/// and written.
+/// fetch(first, count, rows, stride) reads rows, which are then checked,
+/// prepared and written.
 template <class Fetch>
 void RowFile::settle(std::int64_t first, std::int64_t count, Progress* progress,
                      Fetch fetch) {

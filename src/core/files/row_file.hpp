@@ -1,12 +1,12 @@
 #pragma once
 
-// Rows that do not fit in memory, in a temporary file. They come in tiles, as a
-// block reader delivers them, are checked and brought to the metric's form
-// once, and are read by blocks again and again.
+// Rows that do not fit in memory, in a temporary file. They arrive in tiles
+// from a block reader, are checked and prepared once, and are then read
+// repeatedly by blocks.
 //
 // The file holds doubles. Unit forms are stored prepared, since ranks and
-// medians cost more than reading them; raw rows as they are, since their power
-// of two is known only when all have been seen, and costs one product.
+// medians cost more than reading them. Raw rows are not scaled: their power of
+// two is known only after all have been read, and costs one product.
 
 #include <cstdint>
 #include <string>
@@ -22,11 +22,11 @@
 
 namespace fsknn {
 
-/// A matrix in a temporary file. Columns stand in strips, one after the other:
-/// within a strip row follows row. With one strip rows are whole.
+/// A matrix in a temporary file. Its columns are in strips, one after the
+/// other; each strip is row-major. With one strip rows are contiguous.
 class DiskMatrix {
  public:
-  /// Throws DiskFailure, also where the folder has too little room.
+  /// Throws DiskFailure, also if the folder has too little space.
   DiskMatrix(const std::string& folder, std::int64_t num_rows,
              std::int64_t num_columns, std::int64_t strip_columns);
 
@@ -40,12 +40,12 @@ class DiskMatrix {
            static_cast<double>(num_columns_);
   }
 
-  // Of several threads at once. `stride` doubles from row to row in memory.
+  // Thread-safe. Rows in memory are `stride` doubles apart.
 
-  /// Rows of one strip, row-major.
+  /// Writes rows of one strip, row-major.
   void write_strip(std::int64_t strip, std::int64_t first, std::int64_t count,
                    double* rows, std::int64_t stride);
-  /// Whole rows.
+  /// Write and read whole rows.
   void write(std::int64_t first, std::int64_t count, double* rows,
              std::int64_t stride);
   void read(std::int64_t first, std::int64_t count, double* rows,
@@ -61,27 +61,29 @@ class DiskMatrix {
   const TemporaryFile file_;
 };
 
-/// Where rows are kept, and what is done to them besides preparing them.
+/// The storage of rows, and their processing besides preparation.
 struct RowFileForm {
   std::string folder;
   std::int64_t num_points = 0, num_features = 0;
-  std::int64_t strip_features = 0;  ///< as of DiskMatrix
-  bool binary = false;              ///< as of scan()
+  std::int64_t strip_features = 0;  ///< as for DiskMatrix
+  bool binary = false;              ///< as for scan()
   bool fill_missing = false;        ///< with the row's mean
 };
 
-/// Fills a file with the rows of a source that comes in tiles.
+/// Receives the rows of a source in tiles.
 class RowFile final : public RowSource {
  public:
-  /// Rows are prepared as the request wants them, by `kernel`.
+  /// `kernel` prepares rows as the request requires.
   RowFile(const RowFileForm& form, const Request& request, RowKernel kernel);
 
-  /// Rows first .. of one strip, in order: strip by strip, rows ascending.
+  /// Adds rows from `first` on of one strip, in order: strip by strip, rows
+  /// ascending.
   void add(std::int64_t strip, std::int64_t first, const RowSource& tile);
-  /// After the last tile: the facts of all rows; of missing values only where
-  /// they are filled. progress (may be null) is only asked whether to go on.
+  /// Returns the facts of all rows after the last tile; those of missing values
+  /// only if they are filled. progress (may be null) is only asked whether to
+  /// continue.
   const MissingFacts& finish(Progress* progress);
-  /// digest_source() of the rows as they came.
+  /// digest_source() of the rows before they were processed.
   std::string digest() const { return digests_.value(); }
 
   bool fills_missing() const { return fill_missing_; }
@@ -104,7 +106,7 @@ class RowFile final : public RowSource {
                   MissingFacts& facts);
 
   DiskMatrix matrix_;
-  const Request request_;  ///< the weights and covariates that the recipe has
+  const Request request_;  ///< owns the weights and covariates of the recipe
   const RowRecipe recipe_;
   const RowKernel kernel_;
   const bool binary_, fill_missing_;

@@ -10,7 +10,8 @@ namespace {
 
 constexpr char kSealedMagic[9] = "fsknn\r\n\x1a";
 constexpr std::size_t kNameSize = 16;
-// Far more than any file has: a head that is damaged asks for no memory.
+// Far more than any file has, so that a damaged head does not request much
+// memory.
 constexpr std::uint32_t kMostColumns = 1024;
 
 struct StoredHead {
@@ -53,13 +54,13 @@ std::int64_t head_size(std::size_t num_columns) {
          kDigestSize;
 }
 
-/// Writes, and takes what it writes into the digest.
+/// Writes bytes and adds them to the digest.
 class Writer {
  public:
   explicit Writer(const std::string& path) : file_(path) {}
   void write(const void* bytes, std::int64_t size) {
-    // Part by part: what was just digested is in the cache still, and the
-    // digest hears no poll().
+    // In parts, so that the cache still has the bytes when they are written;
+    // Digest does not call poll().
     constexpr std::int64_t kAtOnce = std::int64_t{1} << 20;
     const char* at = static_cast<const char*>(bytes);
     for (; size > 0; at += kAtOnce, size -= kAtOnce) {
@@ -158,8 +159,8 @@ SealedState SealedFile::read_head(const std::string& path) {
   if (!take(&digest, sizeof digest) || digest != expected)
     return SealedState::damaged;
 
-  // What has the digest was made by write_sealed(), or by somebody who wants to
-  // be believed: it must add up all the same.
+  // A matching digest means that write_sealed() made the file, or a forger. So
+  // the lengths are checked as well.
   std::int64_t left = stored.file_size - head_size(table.size()) - kDigestSize;
   head_.kind = stored_name(stored.kind);
   head_.number = stored.number;
@@ -179,14 +180,14 @@ bool SealedFile::read(const std::vector<void*>& places) {
   if (state_ != SealedState::whole || places.size() != head_.columns.size())
     throw std::invalid_argument("a sealed file is read once, each column");
   state_ =
-      SealedState::damaged;  // until the end is seen, and for a second call
+      SealedState::damaged;  // until the end was checked, and for a second call
   for (std::size_t c = 0; c < places.size(); ++c) {
     const SealedColumn& column = head_.columns[c];
     if (!take(places[c], column.length * size_of(column.type))) return false;
   }
   const std::uint64_t expected = digest_.value();
   std::uint64_t digest;
-  // Its length may have changed since it was opened.
+  // The file's length may have changed since it was opened.
   char more;
   return take(&digest, sizeof digest) && digest == expected &&
          file_->read(&more, 1) == 0;

@@ -1,30 +1,29 @@
 #pragma once
 
-// Sealed files: columns of plain values that are as they were written, or are
-// not taken. Of what is in one nothing is believed before a digest agrees, and
-// no value is copied before its column's type and length are what the reader
-// asked for.
+// Sealed files: columns of plain values that are read only if they are
+// unchanged. Nothing in a file is used before a digest matches. No value is
+// copied before the type and length of its column match the reader's.
 //
-// The form, in the byte order of the machine (another order reads as another
-// version); what is left over of a name is filled with zeros:
+// The format, in the machine's byte order (another order reads as another
+// version); names are padded with zeros:
 //
-//    0   8  "fsknn\r\n\x1a", which no text is, nor what a transfer as text
-//           leaves of it
-//    8   4  version of the form: kSealedVersion
+//    0   8  "fsknn\r\n\x1a", which is not text and which a transfer as text
+//           changes
+//    8   4  version of the format: kSealedVersion
 //   12   4  number of columns
-//   16   8  bytes of the whole file
-//   24   8  number: which of its kind it is, from 0
-//   32   8  fingerprint: of the work that it belongs to
-//   40  16  kind: what it holds
-//   56  32  for each column: 16 its name, 4 its type (SealedType), 4 zero,
-//           8 how many values it has
+//   16   8  size of the whole file in bytes
+//   24   8  number among the files of its kind, from 0
+//   32   8  fingerprint of the work that the file belongs to
+//   40  16  kind of content
+//   56  32  for each column: 16 name, 4 type (SealedType), 4 zero, 8 number
+//           of values
 //        8  XXH64 of all that
-//           the values, column by column, with nothing between them
+//           values, column by column, contiguous
 //        8  XXH64 of all before it
 //
-// A file is written beside its name and named when it is on the disk (NewFile),
-// for its owner alone. A name holds one file or another, never parts of two: it
-// may be read while it is written anew.
+// A file is written under a temporary name and renamed when it is on the disk
+// (NewFile), with permissions for its owner only. A name refers to one file or
+// another, never to parts of two, so it may be read while it is rewritten.
 
 #include <cstdint>
 #include <memory>
@@ -56,44 +55,45 @@ struct SealedHead {
   std::vector<SealedColumn> columns;
 };
 
-/// What becomes of a file that has the name already.
+/// The action if a file already has the name.
 enum class SealedPlace {
-  replace,  ///< this one takes its place
-  first     ///< it stays: see NewFile::finish_first()
+  replace,  ///< replace that file
+  first     ///< keep that file: see NewFile::finish_first()
 };
 
-/// values: of each column, where its first one is. Gives whether the name is
-/// this file's now. Throws FileFailure, and the name is as it was then;
-/// std::invalid_argument for a name that is too long or a negative length.
+/// values: the first value of each column. Returns whether this file has the
+/// name now. Throws FileFailure, and then the name is unchanged; throws
+/// std::invalid_argument if a name is too long or a length negative.
 bool write_sealed(const std::string& path, const SealedHead& head,
                   const std::vector<const void*>& values,
                   SealedPlace place = SealedPlace::replace);
 
 enum class SealedState {
-  whole,    ///< the head is
+  whole,    ///< the head is intact
   missing,  ///< there is no such file
-  unknown,  ///< something else, or of another version of the form
-  damaged   ///< cut, longer, or other bytes than were written
+  unknown,  ///< not a sealed file, or another version of the format
+  damaged   ///< truncated, longer, or changed
 };
 
 /// A sealed file, read in two steps.
 class SealedFile {
  public:
-  /// The head. Throws FileFailure where a file that is there can't be read.
+  /// Reads the head. Throws FileFailure if an existing file can't be read.
   explicit SealedFile(const std::string& path);
 
   SealedState state() const { return state_; }
-  /// Where the state is whole: lengths add up to the file's size.
+  /// If the state is whole: its lengths add up to the file's size.
   const SealedHead& head() const { return head_; }
 
-  /// All values, each column's to its place, which has room for its length.
-  /// Returns whether they are as they were written: only then are they any
-  /// good. Once, and where the state is whole.
+  /// Reads the values of each column into memory that has room for them.
+  /// Returns whether they are unchanged; otherwise they must not be used. Call
+  /// it once, and only if the state is whole.
   bool read(const std::vector<void*>& places);
 
  private:
   SealedState read_head(const std::string& path);
-  /// Whether there were so many; they are in the digest then.
+  /// Returns whether the file had that many bytes; the digest then includes
+  /// them.
   bool take(void* bytes, std::int64_t size);
 
   std::unique_ptr<InputFile> file_;

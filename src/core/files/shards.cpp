@@ -11,7 +11,7 @@
 namespace fsknn {
 namespace {
 
-/// From where the file stands: so many bytes into both, either may be null.
+/// Adds the next `size` bytes of the file to both digests; either may be null.
 void take(InputFile& file, const std::string& path, std::int64_t size,
           Digest* ends, Digest* whole) {
   std::vector<char> bytes(

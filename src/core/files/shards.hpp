@@ -1,31 +1,31 @@
 #pragma once
 
-// Shards of a long answer: how each is told from what it was.
+// Shards of a long answer: how a change of their files is detected.
 
 #include <cstdint>
 #include <string>
 
 namespace fsknn {
 
-/// What is remembered of a file.
+/// The facts that are stored about a file.
 struct FileFacts {
   std::int64_t bytes = 0;
-  /// XXH64 of the first and the last kShardEnds bytes, soon read: by these a
-  /// file of another answer is told, and one whose writing went wrong.
+  /// XXH64 of the first and the last kShardEnds bytes, which is fast. It
+  /// detects a file of another answer, or an incomplete one.
   std::string ends;
-  std::string whole;  ///< XXH64 of all bytes; empty where it was not asked for
+  std::string whole;  ///< XXH64 of all bytes; empty if not requested
 };
 
 constexpr std::int64_t kShardEnds = std::int64_t{1} << 16;
 
-/// Hears poll(). Throws FileFailure where there is no such file.
+/// Calls poll(). Throws FileFailure if the file is missing.
 FileFacts facts_of_file(const std::string& path, bool whole);
 
-/// Places in columns of a sparse matrix, filled row by row: of each entry of
-/// `rows` rows of a column-major index matrix (numbers of columns from 1,
-/// `missing` where there is none) its row goes to row_of, and its value, if
-/// there are any, to values. next: for each column where its next entry goes,
-/// moved on. Throws std::out_of_range for a number beyond num_columns.
+/// Fills the columns of a sparse matrix row by row. index: `rows` rows of a
+/// column-major matrix of column numbers from 1, or `missing`. For each entry,
+/// its row is written to row_of, and its value to values, if not null. next:
+/// the position of each column's next entry, which is advanced. Throws
+/// std::out_of_range for a number beyond num_columns.
 struct SparsePlaces {
   std::int64_t num_columns = 0;
   double* next = nullptr;  ///< [num_columns], whole numbers

@@ -1,29 +1,29 @@
 #pragma once
 
-// Files for what does not fit in memory. POSIX.
+// Files for data that do not fit in memory. POSIX.
 
 #include <cstdint>
 #include <string>
 
 namespace fsknn {
 
-/// Bytes free in a folder, for this user. Throws DiskFailure.
+/// Free bytes in a folder, for this user. Throws DiskFailure.
 double bytes_free_in(const std::string& folder);
 
-/// A file without a name: it is gone when it is closed, or when the process
-/// ends in whatever way.
+/// A file without a name: the system deletes it when it is closed, or when the
+/// process ends in any way.
 class TemporaryFile {
  public:
-  /// Throws DiskFailure, also where the folder has too little room for `bytes`.
+  /// Throws DiskFailure, also if the folder has fewer than `bytes` free.
   TemporaryFile(const std::string& folder, double bytes);
   ~TemporaryFile();
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
 
-  /// The system's number of it.
+  /// Its file descriptor.
   int number() const { return number_; }
-  /// Whether a call of the system is to be made again; else it moved that many
-  /// bytes. Throws DiskFailure where it failed.
+  /// Whether a system call must be repeated; if not, it moved that many bytes.
+  /// Throws DiskFailure if it failed.
   static bool again(std::int64_t moved, bool writes);
 
  private:

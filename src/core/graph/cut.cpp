@@ -13,7 +13,7 @@ namespace {
 struct Component {
   std::vector<std::int32_t> members;  ///< ascending
   std::vector<std::int32_t> edges;    ///< positions in the forest
-  std::int64_t k = 0;                 ///< that its edges are known to pass
+  std::int64_t k = 0;  ///< its edges are known to pass for this k
 };
 
 enum class Verdict { near, far, unknown };
@@ -47,7 +47,7 @@ class Cutter {
   }
 
  private:
-  /// Tests all edges of some components; gives those that fell apart.
+  /// Tests all edges of some components; returns the parts of those that split.
   std::vector<Component> round(std::vector<Component>& open) {
     std::vector<Question> questions;
     for (std::size_t c = 0; c < open.size(); ++c)
@@ -109,7 +109,7 @@ class Cutter {
   };
 
   void ask(const std::vector<Question>& questions) {
-    // Not a vector of bits: each thread writes its own byte.
+    // `kept` has a byte per edge, so that threads can write without races.
     run_pieces(static_cast<std::int64_t>(questions.size()), num_threads_,
                {progress_, 1.0, 1.0}, [&] {
                  return [&](std::int64_t at) {
@@ -130,8 +130,8 @@ class Cutter {
     return false;
   }
 
-  /// The pieces that a component's edges join: those to test again go to
-  /// `open`, the others are done.
+  /// Finds the connected parts of a component. Those that need another test are
+  /// added to `open`; the others are final.
   void split(const Component& whole, std::vector<Component>& open) {
     const std::size_t size = whole.members.size();
     Components joined(static_cast<std::int64_t>(size));

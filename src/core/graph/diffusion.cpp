@@ -10,14 +10,14 @@
 namespace fsknn {
 namespace {
 
-// Rows that a thread takes at a time.
+// Rows per piece of work.
 constexpr std::int64_t kBlock = 4096;
 
 std::int64_t num_blocks(std::int64_t rows) {
   return (rows + kBlock - 1) / kBlock;
 }
 
-/// work(first, end) for all rows, in blocks, by threads.
+/// Calls work(first, end) for all rows, in blocks, on several threads.
 template <class Work>
 void each_block(std::int64_t rows, int num_threads, Progress* progress,
                 Work work) {
@@ -32,8 +32,8 @@ int threads_for(std::int64_t entries, int num_threads) {
   return useful_threads(num_threads, 5.0 * static_cast<double>(entries));
 }
 
-/// Of the products of each block, added up in their order: sums of millions of
-/// terms lose less so, and threads change nothing.
+/// Sums the products of each block, then the blocks in order. This loses less
+/// in sums of millions of terms, and does not depend on the number of threads.
 double dot(const double* a, const double* b, std::int64_t size,
            int num_threads) {
   std::vector<double> parts(static_cast<std::size_t>(num_blocks(size)));
@@ -46,7 +46,7 @@ double dot(const double* a, const double* b, std::int64_t size,
   return std::accumulate(parts.begin(), parts.end(), 0.0);
 }
 
-/// value(i) into to[i].
+/// Sets to[i] to value(i).
 template <class Value>
 void fill_each(double* to, std::int64_t size, int num_threads, Value value) {
   each_block(size, num_threads, nullptr,
@@ -73,7 +73,8 @@ void square_lengths(JoinedGraph& graph, LengthKind kind, int unit,
             double a = std::ldexp(graph.length[e], -unit), b = a;
             if (kind == LengthKind::correlation) b = 2.0, a = std::max(a, 0.0);
             if (!scales.empty()) {
-              // The smaller end first: both rows of a pair have the same bits.
+              // The smaller end first, so that both rows of a pair have the
+              // same bits.
               const std::size_t j = static_cast<std::size_t>(graph.index[e]);
               const std::size_t at = static_cast<std::size_t>(i);
               a /= scales[std::min(at, j)];
@@ -105,7 +106,7 @@ std::vector<KernelSum> kernel_sums(const JoinedGraph& squared,
               const double u = squared.length[e] / epsilon[at];
               const double w = std::exp(-u);
               part[at].kernel += w;
-              // Beyond a double's range u is infinite, and w is 0.
+              // Beyond double's range u is infinite, and w is 0.
               if (w > 0.0) part[at].moment += w * u;
             }
           }
@@ -210,8 +211,8 @@ void Walk::fill_rows(const JoinedGraph& weights, int num_threads) {
             if (!(weights.length[e] > 0.0)) continue;
             const std::size_t j = static_cast<std::size_t>(weights.index[e]);
             const double other = std::sqrt(degree_[j]);
-            // The greater end first, as their product may vanish: both rows
-            // of a pair have the same bits.
+            // Divides by the larger factor first, because the product may
+            // underflow. Both rows of a pair have the same bits.
             found.push_back(
                 {row_of[j], weights.length[e] / std::max(own, other) /
                                 std::min(own, other)});
@@ -250,7 +251,7 @@ void Walk::apply(std::int64_t component, const ChebyshevFilter& filter,
   const std::int64_t entries =
       start_[static_cast<std::size_t>(first_row + rows)] -
       start_[static_cast<std::size_t>(first_row)];
-  // Vectors are quick beside products.
+  // Vector operations are cheap relative to products.
   const int of_vectors = threads_for(rows, num_threads);
   num_threads = threads_for(entries, num_threads);
   // to = factor ((S - middle) / half) of - to
@@ -284,7 +285,8 @@ void Walk::apply(std::int64_t component, const ChebyshevFilter& filter,
     multiply(now.data(), before.data(), 2.0);
     std::swap(before, now);
   }
-  // What rounding brought back of it may have grown.
+  // Removes the part along `constant` that rounding brought back and powers may
+  // have amplified.
   const double rest = dot(constant, now.data(), rows, of_vectors);
   const double change = -2.0 * share - rest;
   fill_each(out, rows, of_vectors,

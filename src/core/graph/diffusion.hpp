@@ -1,15 +1,15 @@
 #pragma once
 
 // The random walk of a diffusion map (Coifman and Lafon 2006) on a graph of
-// neighbours, and the products that its eigenvectors are found by.
+// neighbours, and the matrix products for its eigenvectors.
 //
-//   W_ij = exp(-u_ij / epsilon)          u: squared lengths, scaled or not
-//   q_i  = 1 + sum_j W_ij                density: a point counts itself
-//   A_ij = W_ij / (q_i q_j)^alpha        i != j: the walk does not stay
+//   W_ij = exp(-u_ij / epsilon)          u: squared lengths, may be scaled
+//   q_i  = 1 + sum_j W_ij                density, including the point itself
+//   A_ij = W_ij / (q_i q_j)^alpha        i != j: no self-transitions
 //   d_i  = sum_j A_ij
 //   S_ij = A_ij / sqrt(d_i d_j)          S v = lambda v, psi = v / sqrt(d)
 //
-// All sums are taken in one order, whatever the number of threads.
+// The order of every sum is the same for any number of threads.
 
 #include <cstdint>
 #include <vector>
@@ -24,17 +24,18 @@ enum class LengthKind {
   correlation  ///< distance is 1 - r: u = 2 (1 - r)
 };
 
-/// The graph's lengths become u, infinite beyond a double: W is 0 there. They
-/// are divided by 2^unit before. scales: of the points, or none: then u is
-/// divided by those of both ends.
+/// Replaces the graph's lengths by u. Before squaring they are divided by
+/// 2^unit. Squares beyond double's range are infinite, so that W is 0. scales:
+/// one per point, or empty; u is divided by those of both ends.
 void square_lengths(JoinedGraph& graph, LengthKind kind, int unit,
                     const std::vector<double>& scales, int num_threads);
 
 /// The unit of square_lengths() for lengths from `nearest` to `farthest`, both
-/// above 0: 0 where their squares are far from the ends of double's range.
+/// positive. It is 0 if their squares are far from the limits of double's
+/// range.
 int unit_of_lengths(double nearest, double farthest);
 
-/// Of one epsilon: sums over all pairs i != j in both directions.
+/// For one epsilon: sums over all pairs i != j in both directions.
 struct KernelSum {
   double kernel = 0.0;  ///< of W
   double moment = 0.0;  ///< of W u / epsilon
@@ -43,19 +44,19 @@ std::vector<KernelSum> kernel_sums(const JoinedGraph& squared,
                                    const std::vector<double>& epsilon,
                                    int num_threads, Progress* progress);
 
-/// T_degree((S - c) / e), c and e being middle and half width of [low, high]:
-/// what is in that interval stays within -1 and 1, what is above grows. With
-/// degree 1 on [-1, 1] it is S.
+/// The polynomial T_degree((S - c) / e), where c is the centre and e the half
+/// width of [low, high]. Eigenvalues in that interval stay within -1 and 1;
+/// larger ones grow. With degree 1 on [-1, 1] it is S.
 struct ChebyshevFilter {
   int degree = 1;
   double low = -1.0, high = 1.0;
 };
 
-/// A step of Lanczos' method. product: S now, which becomes the next vector,
-/// of length 1. All: [size].
+/// A step of the Lanczos method. product: S times `now`; it becomes the next
+/// vector, of length 1. All are [size].
 struct LanczosStep {
-  double own = 0.0;     ///< of the tridiagonal matrix: on its diagonal
-  double beside = 0.0;  ///< and after it
+  double own = 0.0;     ///< diagonal entry of the tridiagonal matrix
+  double beside = 0.0;  ///< the entry after it
 };
 LanczosStep lanczos_step(double* product, const double* now,
                          const double* before, double beside_before,
@@ -63,18 +64,19 @@ LanczosStep lanczos_step(double* product, const double* now,
 
 class Walk {
  public:
-  /// Takes the graph, whose lengths are u, apart.
+  /// Consumes the graph, whose lengths are u.
   Walk(JoinedGraph squared, double epsilon, double alpha, int num_threads);
 
-  // Of each point.
+  // [points]
   const std::vector<double>& density() const { return density_; }
   const std::vector<double>& degree() const { return degree_; }
 
-  /// The points row by row: one component after another, by their first
-  /// points, and within each so that neighbours are near (breadth first).
+  /// The points in the order of rows: one component after another, by their
+  /// first points. Within a component the order is breadth-first, so that
+  /// neighbours are near.
   const std::vector<std::int32_t>& order() const { return order_; }
-  /// Where components begin among the rows, and the end. Weights that are too
-  /// small for a double join nothing.
+  /// The first row of each component, and the end. Weights that underflow to 0
+  /// do not connect points.
   const std::vector<std::int64_t>& first_rows() const { return first_row_; }
 
   std::int64_t num_rows(std::int64_t component) const {
@@ -82,8 +84,8 @@ class Walk {
            first_row_[static_cast<std::size_t>(component)];
   }
 
-  /// x, out: [rows of the component]. The eigenvector sqrt(d) of eigenvalue 1,
-  /// which is known, has eigenvalue -2 here, below all others.
+  /// x, out: [rows of the component]. The known eigenvector sqrt(d) of
+  /// eigenvalue 1 gets the eigenvalue -2, below all others.
   void apply(std::int64_t component, const ChebyshevFilter& filter,
              const double* x, double* out, int num_threads,
              Progress* progress) const;
@@ -98,10 +100,11 @@ class Walk {
   std::vector<double> density_, degree_;
   std::vector<std::int32_t> order_;
   std::vector<std::int64_t> first_row_{0};
-  std::vector<std::int64_t> start_;  ///< of each row
-  Buffer<std::int32_t> column_;      ///< a row, counted over all components
+  std::vector<std::int64_t> start_;  ///< [rows + 1]
+  Buffer<std::int32_t> column_;      ///< row numbers over all components
   Buffer<double> value_;
-  std::vector<double> constant_;  ///< sqrt(d), of length 1 in each component
+  std::vector<double>
+      constant_;  ///< sqrt(d), scaled to length 1 in each component
 };
 
 }  // namespace fsknn

@@ -8,12 +8,12 @@
 namespace fsknn {
 namespace {
 
-// A row's table is fetched once for all graphs that wait: as many as take no
-// more memory than this.
+// Several graphs are counted together, so that each row's table is fetched once
+// for all of them. Their lists take at most this much memory.
 constexpr std::int64_t kListBytes = std::int64_t{1} << 26;
 constexpr std::int64_t kMostAtOnce = 16;
 
-// Rows counted in one piece: whole cache lines of each column.
+// Rows per piece of work: whole cache lines of each column.
 constexpr std::int64_t kRowsAtOnce = 256;
 
 constexpr std::size_t kFirstPlaces = 64;
@@ -40,7 +40,7 @@ EdgeCounts::Entry* EdgeCounts::find(Table& table, std::int32_t point) {
   return &table.places[at];
 }
 
-/// Twice the places, or as many where enough entries are dropped.
+/// Doubles the table, or keeps its size if enough entries are dropped.
 void EdgeCounts::grow(Table& table, std::int64_t to_come) {
   std::vector<Entry> before = std::move(table.places);
   const auto stays = [&](const Entry& e) {
@@ -56,11 +56,11 @@ void EdgeCounts::grow(Table& table, std::int64_t to_come) {
     if (stays(e)) *find(table, e.point) = e;
 }
 
-/// to_come: graphs after the one that is counted.
+/// to_come: graphs after the current one.
 void EdgeCounts::add(Table& table, std::int32_t point, bool watched,
                      std::int64_t to_come) {
   const std::size_t used = static_cast<std::size_t>(table.used);
-  // A free place is always left, where a search ends.
+  // At least one place stays free, which ends a search.
   if (4 * (used + 1) > 3 * table.places.size()) grow(table, to_come);
   Entry* const e = find(table, point);
   if (e->point < 0) {

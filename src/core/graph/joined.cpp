@@ -9,7 +9,7 @@
 namespace fsknn {
 namespace {
 
-// Points that a thread takes at a time.
+// Points per piece of work.
 constexpr std::int64_t kRowsMerged = 4096;
 
 struct Partner {
@@ -19,7 +19,7 @@ struct Partner {
 
 bool before(const Partner& a, const Partner& b) { return a.point < b.point; }
 
-/// Who has each point as a neighbour, in order of their numbers.
+/// The points whose lists contain each point, in order of their ids.
 struct Choosers {
   explicit Choosers(const NearLists& lists)
       : index(lists.index.size()), length(lists.index.size()) {
@@ -47,13 +47,13 @@ struct Choosers {
   Buffer<double> length;
 };
 
-/// Both directions of a point's pairs, side by side.
+/// Merges both directions of a point's pairs.
 class Merger {
  public:
   Merger(const NearLists& lists, const Choosers& choosers, JoinKind kind)
       : lists_(lists), choosers_(choosers), kind_(kind) {}
 
-  /// Calls emit(partner) with each, in order. False where the point has a
+  /// Calls emit(partner) for each, in order. Returns false if the point has a
   /// neighbour twice, or itself.
   template <class Emit>
   bool merge(std::int64_t i, Emit emit) {
@@ -103,7 +103,7 @@ JoinedGraph join_directions(const NearLists& lists, JoinKind kind,
                                20.0 * static_cast<double>(lists.index.size()));
   JoinedGraph graph;
   graph.start.assign(static_cast<std::size_t>(n) + 1, 0);
-  // Once to count them, once to write them.
+  // The first pass counts the pairs, the second writes them.
   const auto each_row = [&](double from, double to, auto work) {
     run_pieces(num_blocks, num_threads, {progress, from, to}, [&] {
       return [&, merger = Merger(lists, choosers, kind)](

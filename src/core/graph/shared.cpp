@@ -9,19 +9,19 @@
 namespace fsknn {
 namespace {
 
-// Points that a thread takes at a time.
+// Points per piece of work.
 constexpr std::int64_t kRowsShared = 256;
 
-/// A set's member, or one of whose set a point is a member; and its rank there.
+/// A member of a set (or a holder of a point), and the member's rank there.
 struct Member {
   std::int32_t point, rank;
 };
 
-/// Whose sets each point is in.
+/// The sets that each point is in.
 struct Holders {
   explicit Holders(const NeighbourSets& sets) {
     const std::int64_t n = sets.num_points();
-    // Each point holds itself.
+    // Each point is in its own set.
     start.assign(static_cast<std::size_t>(n) + 1, 0);
     for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i)
       start[i + 1] = 1;
@@ -44,7 +44,7 @@ struct Holders {
     }
   }
   std::vector<std::int64_t> start;
-  std::vector<Member> member;  ///< of each point in order of the holders
+  std::vector<Member> member;  ///< for each point, in order of the holders
 };
 
 }  // namespace
@@ -87,7 +87,7 @@ std::vector<SharedEdges> shared_neighbours(const NeighbourSets& sets,
             met.clear();
             const auto meet = [&](std::int32_t shared, std::int32_t rank) {
               const std::size_t at = static_cast<std::size_t>(shared);
-              // Holders stand in order: those after i come last.
+              // Holders are in order: those after i come last.
               for (std::int64_t e = holders.start[at + 1];
                    e-- > holders.start[at];) {
                 const Member& other =

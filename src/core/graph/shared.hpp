@@ -1,6 +1,6 @@
 #pragma once
 
-// Shared-nearest-neighbour graphs: which points have neighbours in common.
+// Shared-nearest-neighbour graphs: points with common neighbours are joined.
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace fsknn {
 
-/// Each point's neighbours, from 0, the nearest first: those of point i are
+/// Each point's neighbours, from 0, the nearest first. Those of point i are
 /// index[start[i]] .. index[start[i + 1] - 1].
 struct NeighbourSets {
   std::vector<std::int64_t> start{0};
@@ -20,11 +20,11 @@ struct NeighbourSets {
   }
 };
 
-/// What two points have in common. A point is in its own set, at rank 0.
+/// The similarity of two points. A point is in its own set, at rank 0.
 enum class SharedKind {
-  rank,    ///< k - r / 2, r the least sum of two ranks of a shared neighbour
-  number,  ///< how many are shared
-  jaccard  ///< of how many that are in either set
+  rank,    ///< k - r / 2; r: least sum of a shared neighbour's two ranks
+  number,  ///< the number of shared neighbours
+  jaccard  ///< the shared ones among those in either set
 };
 
 struct SharedEdges {
@@ -32,10 +32,10 @@ struct SharedEdges {
   std::vector<double> similarity;
 };
 
-/// Pairs of points that share a neighbour and are at least that similar, in
-/// order of (from, to), some points at a time. Similarities that would be 0 or
-/// less are 1e-6, as bluster has it: an edge is an edge.
-/// Throws TooManyPairs (core/search/within.hpp) beyond `most`.
+/// Pairs of points that share a neighbour and have at least this similarity, in
+/// order of (from, to), for some points at a time. Similarities of 0 or less
+/// become 1e-6, as in bluster, so that the edge remains. Throws TooManyPairs
+/// (core/search/within.hpp) for more than `most`.
 std::vector<SharedEdges> shared_neighbours(const NeighbourSets& sets,
                                            SharedKind kind, double least,
                                            double most, int num_threads,

@@ -27,11 +27,11 @@ bool Components::join(std::int32_t i, std::int32_t j) {
 
 namespace {
 
-/// One tree in the making. In each round a component takes the shortest edge
-/// that leaves it, if its points' lists are enough to know that edge. Where no
-/// component knows its own, all but the largest are searched: at least as many
-/// components as that disappear, so there are at most log2(n) such rounds, and
-/// every component has more points by then than the lists are long.
+/// Grows one tree. In each round a component adds the shortest edge that leaves
+/// it, if its points' lists are long enough to prove that. If no component
+/// knows its own, all but the largest are searched. At least as many components
+/// disappear, so there are at most log2(n) such rounds. By then every component
+/// has more points than the lists are long.
 class Boruvka {
  public:
   Boruvka(const NearLists& lists, Outside& outside)
@@ -77,14 +77,14 @@ class Boruvka {
     return next_[static_cast<std::size_t>(i)] ==
            lists_.start[static_cast<std::size_t>(i) + 1];
   }
-  /// No edge from i to a point that is not in its list is shorter.
+  /// A lower bound of the edges from i to points that are not in its list.
   TreeEdge bound(std::int32_t i) const {
     const std::int64_t last = lists_.start[static_cast<std::size_t>(i) + 1] - 1;
     return edge_between(lists_.distance[last], i, lists_.index[last] + 1);
   }
 
-  /// best_: the shortest leaving edge in any list. bound_: none that is not in
-  /// a list is shorter.
+  /// best_: the shortest leaving edge in any list. bound_: a lower bound of the
+  /// edges that are not in a list.
   void scan_lists() {
     best_.assign(size_.size(), TreeEdge());
     bound_.assign(size_.size(), TreeEdge());
@@ -138,7 +138,7 @@ class Boruvka {
   const NearLists& lists_;
   Outside& outside_;
   Components joined_;
-  std::vector<std::int64_t> next_;  ///< first in the list that may be outside
+  std::vector<std::int64_t> next_;  ///< the first entry that may be outside
   std::vector<std::int32_t> component_;
   std::vector<std::int64_t> size_;
   std::vector<TreeEdge> best_, bound_, tree_;

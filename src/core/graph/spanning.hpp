@@ -1,7 +1,7 @@
 #pragma once
 
 // The minimum spanning tree of the complete graph of all points, from each
-// point's nearest and a search for what those do not tell (Boruvka 1926).
+// point's nearest neighbours and searches beyond these (Boruvka 1926).
 
 #include <cstdint>
 #include <limits>
@@ -17,7 +17,7 @@ struct TreeEdge {
   std::int32_t low = std::numeric_limits<std::int32_t>::max();
   std::int32_t high = std::numeric_limits<std::int32_t>::max();
 
-  /// None: longer than any edge there can be.
+  /// True for no edge, which is longer than every edge.
   bool is_none() const {
     return low == std::numeric_limits<std::int32_t>::max();
   }
@@ -32,15 +32,15 @@ inline TreeEdge edge_between(double distance, std::int32_t i, std::int32_t j) {
 }
 
 /// The total order of edges: (distance, lower end, higher end). It makes the
-/// tree unique. Of two edges at one point i it puts the one to the point that
-/// stands first in i's list first.
+/// tree unique. Of two edges at a point i, the one to the earlier point of i's
+/// list comes first.
 inline bool shorter(const TreeEdge& a, const TreeEdge& b) {
   if (a.distance != b.distance) return a.distance < b.distance;
   return a.low != b.low ? a.low < b.low : a.high < b.high;
 }
 
-/// The nearest of each point, by (distance, index); the list of a point that
-/// is left out is empty.
+/// The nearest of each point, by (distance, index). A point that is left out
+/// has an empty list.
 struct NearLists {
   std::vector<std::int64_t> start;  ///< [points + 1]
   Buffer<std::int32_t> index;
@@ -67,21 +67,21 @@ class Components {
     }
     return i;
   }
-  /// False if they were one already.
+  /// Returns false if they were already joined.
   bool join(std::int32_t i, std::int32_t j);
 
  private:
   std::vector<std::int32_t> parent_, size_;
 };
 
-/// What lies beyond the lists.
+/// Searches beyond the lists.
 class Outside {
  public:
   virtual ~Outside() = default;
   /// component[i]: the number of i's component, -1 for a point left out. For
-  /// each component with points to search, brings best[c] down to the shortest
-  /// edge that leaves the component, given that no other point of it has a
-  /// shorter one than best[c] is now.
+  /// each component with points to search, lowers best[c] to the shortest edge
+  /// that leaves the component. The caller guarantees that the other points of
+  /// the component have no shorter edge than best[c].
   virtual void lower(const std::vector<std::int32_t>& component,
                      const std::vector<char>& search,
                      std::vector<TreeEdge>& best) = 0;

@@ -103,8 +103,7 @@ class Walk {
   std::vector<std::int64_t> start_;  ///< [rows + 1]
   Buffer<std::int32_t> column_;      ///< row numbers over all components
   Buffer<double> value_;
-  std::vector<double>
-      constant_;  ///< sqrt(d), scaled to length 1 in each component
+  std::vector<double> constant_;  ///< sqrt(d), of length 1 per component
 };
 
 }  // namespace fsknn

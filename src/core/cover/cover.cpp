@@ -10,16 +10,16 @@
 namespace fsknn {
 namespace {
 
-/// A new set is made from the bound's costs after so many steps: on 425 and on
-/// 2,000 rows sets made earlier are larger, and steps are what time goes to.
+/// A new set is made from the bound's costs after this many steps. On 425 and
+/// on 2,000 rows earlier sets are larger, and the steps take most of the time.
 constexpr int kStepsBetweenSets = 100;
 constexpr int kMostRounds = 40;
-/// The rest of the time is the local search's.
+/// The local search gets the rest of the time.
 constexpr double kShareOfBound = 0.5;
 
-/// With c the reduced cost of a feature, a set without it (c < 0) or with it
-/// (c > 0) has at least bound + |c| features. `size`: only smaller ones are of
-/// interest.
+/// If c is the reduced cost of a feature, a set without it (c < 0) or with it
+/// (c > 0) has at least bound + |c| features. Only sets smaller than `size`
+/// matter.
 void fix_features(const CoverProblem& problem, const CoverBound& bound,
                   int size, CoverAnswer& answer) {
   if (problem.num_pairs() == 0) return;
@@ -55,8 +55,8 @@ CoverAnswer search_cover(const CoverTask& task, Progress* progress) {
   const int forced = static_cast<int>(problem.forced().size());
   const int target = std::max(0, task.target - forced);
   const auto size = [&] { return static_cast<int>(search.best().size()); };
-  // A set is small enough where the bound meets it, or the caller is content;
-  // and of no use to the caller once the bound passes the target.
+  // A set is small enough if it reaches the bound or the target. The search is
+  // useless once the bound exceeds the target.
   const auto done = [&] {
     return size() <= std::max(bound.ceiling(), target) ||
            bound.ceiling() > target;

@@ -1,9 +1,9 @@
 #pragma once
 
 // The (alpha, beta)-k-feature set problem (Cotta, Sloper, Moscato 2004) as a
-// set multi-cover: the fewest features so that each pair of samples of
-// different classes differs in at least alpha of them, and each pair of one
-// class agrees in at least beta.
+// set multi-cover. It asks for the fewest features such that each pair of
+// samples of different classes differs in at least alpha of them, and each pair
+// of the same class agrees in at least beta.
 
 #include <cstdint>
 #include <vector>
@@ -16,8 +16,8 @@ struct CoverTask {
   const int* levels = nullptr;  ///< [num_features x num_samples], column-major
   int num_features = 0, num_samples = 0;
   const int* classes = nullptr;  ///< [num_samples]
-  int alpha = 0, beta = 0;       ///< known to be possible with all features
-  int target = 0;                ///< no need to look for fewer features
+  int alpha = 0, beta = 0;       ///< feasible with all features
+  int target = 0;                ///< sets of this size are small enough
   double seconds = 0.0;          ///< stop the search after this time
   int num_threads = 1;
 };
@@ -27,24 +27,25 @@ struct SamplePair {
 };
 
 struct CoverAnswer {
-  std::vector<int> chosen;  ///< increasing, from 0; fulfils all pairs
+  std::vector<int> chosen;  ///< increasing, from 0; covers all pairs
   double bound = 0.0;       ///< no set has fewer features than this
   int lower_bound = 0;      ///< its ceiling
-  /// For an exact solver: features that are in every set (in_all), or in (out
-  /// of) every set smaller than `chosen`.
+  /// For an exact solver: features in every set (in_all), and features in, or
+  /// not in, every set smaller than `chosen`.
   std::vector<int> in_all, in_smaller, out_of_smaller;
-  /// The pairs whose multiplier in the bound is positive, largest first.
+  /// The pairs with positive multipliers in the bound, largest first.
   std::vector<SamplePair> active;
   bool out_of_time = false;
-  double bytes = 0.0;  ///< memory of the pairs left after the reductions
+  double bytes = 0.0;  ///< memory of the pairs after the reductions
   int pairs_left = 0, features_left = 0;
 };
 
-/// Greedy cover, Lagrangian bound, local search. The same answer for any number
-/// of threads, where the time suffices.
+/// Combines a greedy cover, a Lagrangian bound and local search. The answer
+/// does not depend on the number of threads unless time runs out.
 CoverAnswer search_cover(const CoverTask& task, Progress* progress = nullptr);
 
-/// In how many features each two samples agree: [num_samples x num_samples].
+/// The number of features in which each two samples agree: [num_samples x
+/// num_samples].
 std::vector<int> count_agreements(const int* levels, int num_features,
                                   int num_samples);
 

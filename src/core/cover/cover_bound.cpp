@@ -6,10 +6,10 @@
 namespace fsknn {
 namespace {
 
-/// Sums are joined piece by piece in this order, whatever the threads.
+/// Sums are added piece by piece in this order, for any number of threads.
 constexpr int kPieces = 16;
 
-/// For each byte, its bits as eight counters of one byte each.
+/// The bits of each byte as eight counters of one byte each.
 struct Spread {
   Spread() {
     for (int byte = 0; byte < 256; ++byte) {
@@ -32,7 +32,7 @@ CoverBound::CoverBound(const CoverProblem& problem, int num_threads)
   direction_.assign(m, 0.0);
   lacks_.assign(m, 0.0);
   partial_.resize(n * kPieces);
-  // The multipliers of a plain greedy cover: no cost is negative yet.
+  // These are the multipliers of a plain greedy cover: no cost is negative yet.
   u_.assign(m, 1.0);
   find_costs();
   double most = 1.0;
@@ -47,8 +47,8 @@ int CoverBound::ceiling() const {
   return std::max(0, static_cast<int>(std::ceil(value())));
 }
 
-/// Eight pairs at a time: the sums of all 256 sets of eight multipliers, then
-/// one look-up a feature.
+/// Processes eight pairs at a time: the sums of all 256 subsets of eight
+/// multipliers, then one table look-up per feature.
 void CoverBound::find_costs() {
   const int num_blocks = problem_.num_blocks();
   const int num_pairs = problem_.num_pairs();
@@ -83,7 +83,8 @@ void CoverBound::find_costs() {
     for (std::size_t f = 0; f < n; ++f) costs_[f] -= partial_[piece * n + f];
 }
 
-/// covers_: how many of the features with a negative cost count for each pair.
+/// covers_: the number of features with a negative cost that count for each
+/// pair.
 void CoverBound::count_covers() {
   static const Spread spread;
   picked_.clear();
@@ -101,7 +102,7 @@ void CoverBound::count_covers() {
         int* counts = covers_.data() + 8 * static_cast<std::size_t>(b);
         std::fill_n(counts, 8, 0);
         for (std::size_t at = 0; at < picked_.size();) {
-          // A counter of one byte is full after 255.
+          // A counter of one byte is full after 255 additions.
           const std::size_t end = std::min(picked_.size(), at + 255);
           std::uint64_t sum = 0;
           for (; at < end; ++at) sum += spread.of[bytes[picked_[at]]];
@@ -114,10 +115,9 @@ void CoverBound::count_covers() {
 }
 
 void CoverBound::climb(int upper, int most_steps, Watch& watch) {
-  // Measured against GLPK's relaxed optimum: 22.372 of 22.383 (425 rows, 78
-  // samples, alpha 10), 41.26 of 41.47 (600 rows, 100 samples). With a fifth of
-  // each new subgradient in place of a fiftieth, or fewer steps: 0.5 to 3%
-  // less.
+  // The bound reaches 22.372 of GLPK's relaxed optimum of 22.383 (425 rows, 78
+  // samples, alpha 10), and 41.26 of 41.47 (600 rows, 100 samples). With kNew =
+  // 0.2, or with fewer steps, it is 0.5 to 3% lower.
   constexpr int kPatience = 20;
   constexpr double kSmallest = 1e-5, kNew = 0.02;
   const std::size_t m = u_.size();
@@ -134,7 +134,7 @@ void CoverBound::climb(int upper, int most_steps, Watch& watch) {
       along += lacks_[p] * direction_[p];
     }
     if (bound > best_) {
-      // Still uphill at the new place: longer steps.
+      // The bound still rises at the new position, so steps become longer.
       if (along >= 0.0) scale_ = std::min(2.0, scale_ * 1.1);
       since_best_ = bound > best_ * (1.0 + 1e-6) ? 0 : since_best_ + 1;
       best_ = bound;
@@ -152,7 +152,7 @@ void CoverBound::climb(int upper, int most_steps, Watch& watch) {
     double square = 0.0;
     for (std::size_t p = 0; p < m; ++p) {
       direction_[p] = kNew * lacks_[p] + (1.0 - kNew) * direction_[p];
-      // A pair that has enough and no multiplier stays as it is.
+      // A pair that has enough features and no multiplier does not change.
       if (direction_[p] > 0.0 || best_u_[p] > 0.0)
         square += direction_[p] * direction_[p];
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-// A lower bound on the size of a cover, by Lagrangian relaxation.
+// A lower bound on the size of a cover by Lagrangian relaxation.
 
 #include <vector>
 
@@ -11,19 +11,19 @@ namespace fsknn {
 /// For multipliers u >= 0 of the pairs,
 ///   L(u) = sum_p u_p need_p + sum_f min(0, cost_f),
 ///   cost_f = 1 - sum of u_p over the pairs that f counts for,
-/// is no more than the size of any set. Its maximum over u is that of the
-/// linear relaxation; steps along an average of subgradients climb towards it
-/// (the volume algorithm, Barahona and Anbil 2000).
+/// is at most the size of any set. Its maximum over u is that of the linear
+/// relaxation. Steps along an average of subgradients approach it (the volume
+/// algorithm, Barahona and Anbil 2000).
 class CoverBound {
  public:
   CoverBound(const CoverProblem& problem, int num_threads);
 
-  /// Takes steps until the bound reaches `upper` (a known size), the steps have
-  /// become tiny, `most_steps` are done, or the time is over.
+  /// Takes steps until the bound reaches `upper` (a known size), the steps are
+  /// tiny, `most_steps` are done, or the time is over.
   void climb(int upper, int most_steps, Watch& watch);
   bool finished() const { return finished_; }
 
-  /// The best so far, less a margin for rounding.
+  /// The best bound so far, minus a margin for rounding.
   double value() const { return best_ - kMargin; }
   int ceiling() const;
   const std::vector<double>& costs() const { return best_costs_; }

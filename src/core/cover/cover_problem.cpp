@@ -8,8 +8,8 @@ namespace {
 
 int count_bits(std::uint64_t word) { return __builtin_popcountll(word); }
 
-/// Whether a feature counts for a pair: it differs where the classes differ,
-/// and agrees where they agree.
+/// Whether a feature counts for a pair: it differs if the classes differ, and
+/// agrees if they agree.
 struct PairOfColumns {
   PairOfColumns(const CoverTask& task, SamplePair pair)
       : a(task.levels + static_cast<std::size_t>(pair.first) *
@@ -33,8 +33,8 @@ CoverProblem::CoverProblem(const CoverTask& task, Watch& watch) {
   make_blocks(watch);
 }
 
-/// A pair whose features are no more than it needs puts all of them into every
-/// set. What they do for other pairs lowers the needs of these.
+/// If a pair has no more features than it needs, every set has all of them.
+/// These features reduce the needs of other pairs.
 void CoverProblem::find_needs(const CoverTask& task, Watch& watch) {
   const int n = task.num_features;
   std::vector<char> forced(static_cast<std::size_t>(n), 0);
@@ -69,7 +69,8 @@ void CoverProblem::find_needs(const CoverTask& task, Watch& watch) {
   pairs_.resize(kept);
   needs_.resize(kept);
   slack_.resize(kept);
-  // The tightest first: those that matter lie close together.
+  // The tightest pairs come first, so that those that matter are close in
+  // memory.
   std::vector<std::size_t> order(kept);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(
@@ -85,7 +86,7 @@ void CoverProblem::find_needs(const CoverTask& task, Watch& watch) {
 }
 
 void CoverProblem::make_bits(const CoverTask& task, Watch& watch) {
-  // Features that count for no pair left are of no use.
+  // Features that count for no remaining pair are useless.
   std::vector<char> useful(static_cast<std::size_t>(task.num_features), 0);
   for (const SamplePair samples : pairs_) {
     const PairOfColumns pair(task, samples);
@@ -107,7 +108,7 @@ void CoverProblem::make_bits(const CoverTask& task, Watch& watch) {
   }
 }
 
-/// Features that count for `pair` and not for `other`.
+/// The number of features that count for `pair` and not for `other`.
 int CoverProblem::count_without(int pair, int other) const {
   const std::uint64_t* a = features_of(pair);
   const std::uint64_t* b = features_of(other);
@@ -116,10 +117,10 @@ int CoverProblem::count_without(int pair, int other) const {
   return count;
 }
 
-/// Pair p asks for nothing new where pair q sees to it: a set that gives q its
-/// need has at least need(q) - |features of q, not of p| that count for p.
-/// Only the tightest pairs are tried as q: others hardly ever imply one, and
-/// all against all would take longer than it saves.
+/// Pair q implies pair p if every set that covers q covers p: at least need(q)
+/// - |features of q, not of p| of its features count for p. Only the tightest
+/// pairs are tried as q. Others rarely imply a pair, and testing all pairs
+/// would take longer than it saves.
 void CoverProblem::drop_implied(Watch& watch) {
   constexpr std::size_t kTried = 128;
   std::vector<int> tried;

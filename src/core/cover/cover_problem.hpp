@@ -1,7 +1,7 @@
 #pragma once
 
-// What is left of a cover problem once the features that every set must have
-// are in it, in bits.
+// The rest of a cover problem after including the features that every set must
+// have, as bits.
 
 #include <cstdint>
 #include <vector>
@@ -11,14 +11,14 @@
 
 namespace fsknn {
 
-/// Time left, and whether the user wants to go on.
+/// The remaining time, and whether the user interrupted the work.
 class Watch {
  public:
   Watch(double seconds, Progress* progress)
       : seconds_(seconds), progress_(progress) {}
   double elapsed() const { return seconds_since(start_); }
   double left() const { return seconds_ - elapsed(); }
-  /// True once the time is over. Throws Interrupted.
+  /// True after the time is over. Throws Interrupted.
   bool over() {
     if (progress_ != nullptr && seconds_since(asked_) > 0.1) {
       asked_ = Clock::now();
@@ -44,19 +44,19 @@ class CoverProblem {
   SamplePair samples(int pair) const {
     return pairs_[static_cast<std::size_t>(pair)];
   }
-  /// The number that the user knows the feature by.
+  /// The user's number of the feature.
   int feature_id(int f) const { return features_[static_cast<std::size_t>(f)]; }
-  /// Features in every set; not among those above.
+  /// Features in every set; not among the features above.
   const std::vector<int>& forced() const { return forced_; }
 
   int num_words() const { return num_words_; }
-  /// Which features count for a pair: [num_words].
+  /// The features that count for a pair: [num_words].
   const std::uint64_t* features_of(int pair) const {
     return by_pair_.data() + static_cast<std::size_t>(pair) *
                                  static_cast<std::size_t>(num_words_);
   }
-  /// Pairs in blocks of 8: which of a block's pairs each feature counts for,
-  /// [num_features] bytes.
+  /// The pairs of a block of 8 that each feature counts for: [num_features]
+  /// bytes.
   int num_blocks() const { return (num_pairs() + 7) / 8; }
   const std::uint8_t* block(int b) const {
     return by_block_.data() + static_cast<std::size_t>(b) * features_.size();

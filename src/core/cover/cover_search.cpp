@@ -30,7 +30,7 @@ CoverSearch::CoverSearch(const CoverProblem& problem)
       place_(at(num_pairs_)),
       changed_(at(num_features_)) {}
 
-/// No feature is in, and every pair lacks some.
+/// Removes all features, so that every pair is uncovered.
 void CoverSearch::clear() {
   size_ = 0;
   std::fill(in_.begin(), in_.end(), char{0});
@@ -74,7 +74,7 @@ void CoverSearch::change(int f, int by) {
       const int before = counts_[at(p)] - problem_.need(p);
       const int after = before + by;
       counts_[at(p)] += by;
-      // Crossing from lacking (< 0) to just enough (0), or from there to more.
+      // The pair changes between uncovered (< 0), exactly covered (0) and more.
       if ((before < 0) != (after < 0)) {
         shift(gains_, p, by > 0 ? -weights_[at(p)] : weights_[at(p)]);
         set_lacking(p, after < 0);
@@ -123,8 +123,8 @@ void CoverSearch::construct(const std::vector<double>& costs, Watch& watch) {
   keep_if_smaller();
 }
 
-/// The feature of the set whose loss is smallest, the longest unchanged of
-/// equals; -1 if there is none but the barred.
+/// The feature of the set with the smallest loss (the longest unchanged of
+/// equals); -1 if there is none except `barred`.
 int CoverSearch::cheapest_to_lose(int barred) const {
   int best = -1;
   for (int f = 0; f < num_features_; ++f) {
@@ -137,8 +137,8 @@ int CoverSearch::cheapest_to_lose(int barred) const {
   return best;
 }
 
-/// The feature that counts for the pair and gains most; -1 if all that count
-/// are in the set or barred.
+/// The feature with the largest gain that counts for the pair; -1 if all of
+/// them are in the set or barred.
 int CoverSearch::best_for(int pair, int barred) const {
   int best = -1;
   for_features(problem_, pair, [&](int f) {
@@ -153,7 +153,7 @@ int CoverSearch::best_for(int pair, int barred) const {
 
 void CoverSearch::improve(int enough, int patience, Watch& watch) {
   if (num_pairs_ == 0) return;
-  // From the best set.
+  // The search starts from the best set.
   clear();
   for (const int f : best_) {
     add(f);
@@ -162,7 +162,7 @@ void CoverSearch::improve(int enough, int patience, Watch& watch) {
   int added = -1;
   for (int waited = 0; waited < patience && !watch.over(); ++waited) {
     ++step_;
-    // A set that does: smaller from now on.
+    // This set covers all pairs: continue with a smaller one.
     while (lacking_.empty()) {
       const int before = static_cast<int>(best_.size());
       keep_if_smaller();

@@ -1,6 +1,6 @@
 #pragma once
 
-// A small cover: greedy, then local search.
+// Finds a small cover: greedy, then local search.
 
 #include <vector>
 
@@ -9,19 +9,19 @@
 
 namespace fsknn {
 
-/// A set of features, and what each feature would change.
+/// A set of features, and the effect of changing each feature.
 class CoverSearch {
  public:
   explicit CoverSearch(const CoverProblem& problem);
 
-  /// From the features whose cost is negative: adds, each time, the one that
-  /// most pairs still lack (the cheapest of equals), then takes out what is not
-  /// needed, the dearest first.
+  /// Starts from the features with negative cost. Repeatedly adds the feature
+  /// that counts for most uncovered pairs (the cheapest of equals). Then
+  /// removes unnecessary features, the most expensive first.
   void construct(const std::vector<double>& costs, Watch& watch);
 
-  /// Looks for smaller sets until one has `enough` features, `patience` steps
-  /// have found none, or the time is over (Gao, Yao, Weise, Li 2015: pairs that
-  /// are hard to satisfy gain weight).
+  /// Searches for smaller sets until one has `enough` features, `patience`
+  /// steps have found none, or the time is over (Gao, Yao, Weise, Li 2015:
+  /// pairs that are hard to cover gain weight).
   void improve(int enough, int patience, Watch& watch);
 
   /// The smallest set found, by the problem's numbers, increasing.
@@ -44,11 +44,11 @@ class CoverSearch {
   std::vector<char> in_;
   std::vector<int> counts_;
   std::vector<Weight> weights_;
-  /// Sums of weights over the pairs that a feature counts for: those that lack
-  /// features (what adding it gains); and those that lack or have just enough
-  /// (what removing it loses).
+  /// Sums of weights over the pairs that a feature counts for. gains_: the
+  /// uncovered pairs (the gain of adding it). losses_: uncovered or exactly
+  /// covered pairs (the loss of removing it).
   std::vector<Weight> gains_, losses_;
-  std::vector<int> lacking_, place_;   ///< pairs; where each stands, or -1
+  std::vector<int> lacking_, place_;   ///< uncovered pairs; their positions
   std::vector<std::int64_t> changed_;  ///< the step of a feature's last change
   std::int64_t step_ = 0;
   std::vector<int> best_;

@@ -9,8 +9,8 @@
 namespace fsknn {
 namespace {
 
-/// Entropies as sums of n log2(n) over counts, from a table: N samples hold
-/// N Ent = N log2(N) - sum over classes of n log2(n).
+/// Entropies as sums of n log2(n) over counts, from a table. For N samples N
+/// Ent = N log2(N) - sum over classes of n log2(n).
 class Logs {
  public:
   explicit Logs(std::size_t most) : of_(most + 1, 0.0) {
@@ -30,20 +30,20 @@ struct Sample {
   int klass;
 };
 
-/// Samples of one class or of several (with equal values), next to each other
-/// in order: within it no cut can be best (Fayyad and Irani's theorem).
+/// A run of samples of one class, or of equal values. No best cut is within it
+/// (Fayyad and Irani's theorem).
 struct Block {
   int first, last;  ///< samples first .. last - 1
 };
 
-/// Half way, but never so that the upper value would fall below the cut.
+/// The midpoint, but always at least the lower and below the upper value.
 double midpoint(double lower, double upper) {
   const double sum = lower + upper;
   const double cut = std::isfinite(sum) ? sum / 2 : lower / 2 + upper / 2;
   return cut >= lower && cut < upper ? cut : lower;
 }
 
-/// Cuts one row after the other; one of these to a thread.
+/// Cuts rows one after another; each thread has its own.
 class Cutter {
  public:
   Cutter(const std::vector<int>& classes, int num_classes, const Logs& logs)
@@ -58,8 +58,7 @@ class Cutter {
   RowCuts cut(const double* row) {
     for (std::size_t f = 0; f < samples_.size(); ++f)
       samples_[f] = {row[f], classes_[f]};
-    // By value alone: how equal values stand changes nothing, as they go into
-    // one block.
+    // Equal values go into one block, so their order does not matter.
     sort_in_runs(samples_, spare_, [](const Sample& a, const Sample& b) {
       return a.value < b.value;
     });
@@ -75,8 +74,8 @@ class Cutter {
   }
 
  private:
-  /// Boundary points lie between blocks: neighbours are parted unless both are
-  /// pure and of the same class.
+  /// Cut points are between blocks. Adjacent values are separated unless both
+  /// have samples of the same single class.
   void find_blocks() {
     blocks_.clear();
     constexpr int kMixed = -1;
@@ -111,7 +110,7 @@ class Cutter {
     for (std::size_t b = from; b < to; ++b) count_block(blocks_[b], counts);
   }
 
-  /// count * Ent of samples with these counts of the classes.
+  /// count * Ent of samples with these class counts.
   double bits_of(const std::vector<int>& counts, int count) const {
     double ordered = 0.0;
     for (const int n : counts) ordered += logs_(n);
@@ -124,7 +123,8 @@ class Cutter {
         std::count_if(counts.begin(), counts.end(), present));
   }
 
-  /// The blocks from .. to - 1, as one interval or cut into several.
+  /// Treats the blocks from .. to - 1 as one interval, or cuts them into
+  /// several.
   void split(std::size_t from, std::size_t to, std::vector<double>& cuts) {
     count_blocks(from, to, all_);
     const int first = blocks_[from].first, last = blocks_[to - 1].last;
@@ -147,8 +147,8 @@ class Cutter {
     split(at, to, cuts);
   }
 
-  /// The block that starts the upper part of the best cut, or `from` where the
-  /// criterion does not accept it. all_ holds the counts of from .. to - 1.
+  /// The first block of the upper part for the best cut, or `from` if the
+  /// criterion rejects it. all_ has the counts of from .. to - 1.
   std::size_t best_boundary(std::size_t from, std::size_t to, int count,
                             double bits) {
     std::fill(left_.begin(), left_.end(), 0);
@@ -164,7 +164,7 @@ class Cutter {
       scores_[b - from] = score;
       least = std::min(least, score);
     }
-    // The lowest of cuts that are equally good but for rounding.
+    // Takes the lowest of cuts that are equally good except for rounding.
     const double near = least + 1e-9 * count;
     std::size_t best = from;
     while (best + 1 < to && !(scores_[best - from] <= near)) ++best;
@@ -185,7 +185,7 @@ class Cutter {
     const int lower = blocks_[at].first - blocks_[from].first;
     const int upper = count - lower;
     const int k = num_present(all_);
-    // log2(3^k - 2), for any k.
+    // This form of log2(3^k - 2) does not overflow for large k.
     const double choices =
         k * std::log2(3.0) + std::log2(1.0 - 2.0 * std::pow(3.0, -k));
     const double delta =

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where the bindings have an answer written to: what R gets.
+// Storage for answers in the bindings, as R objects.
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +13,11 @@
 namespace fsknn {
 namespace bind {
 
-/// What the core writes to: matrices, or the columns of an edge data frame.
+/// The memory for the core's answer: matrices, or columns of an edge data
+/// frame.
 class Answer {
  public:
-  /// subset: whose neighbours these are; null: of all points, or of queries.
+  /// subset: the rows of the answer; null: all points, or queries.
   Answer(const Request& request, std::int64_t rows, const RowSubset* subset,
          bool with_correlation, bool as_edges)
       : num_threads_(request.num_threads),
@@ -70,7 +71,8 @@ class Answer {
     return v;
   }
 
-  /// By all threads: what takes time is memory that is touched first.
+  /// Uses all threads, because the first access to memory takes most of the
+  /// time.
   void fill_edges(int* from, int* rank) const {
     constexpr std::int64_t block = 4096;
     const int threads =
@@ -107,12 +109,12 @@ class Answer {
 
   int num_threads_;
   std::int64_t list_;            ///< neighbours in a list
-  std::int64_t k_, length_ = 0;  ///< of a row
+  std::int64_t k_, length_ = 0;  ///< per row
   const RowSubset* subset_;
   Rcpp::RObject index_, distance_, correlation_, from_, rank_;
 };
 
-/// Whether a correlation is at least so similar, by its sign.
+/// Whether a correlation is at least this similar, depending on the sign.
 inline bool is_similar(Sign sign, double r, double least) {
   if (sign == Sign::absolute) r = std::fabs(r);
   if (sign == Sign::negative) r = -r;

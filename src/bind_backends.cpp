@@ -6,7 +6,7 @@
 
 using namespace fsknn;
 
-// Without a look at CUDA, which takes time and can't be undone in a fork.
+// Does not call CUDA, which takes time and can't be undone in a fork.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_cpu() {
   Rcpp::CharacterVector sets;
@@ -40,11 +40,11 @@ Rcpp::List cpp_backends() {
           Rcpp::_["lost"] = lost));
 }
 
-// start: makes CUDA's context on every device, where there is none.
+// start: creates CUDA's context on every device that has none.
 // [[Rcpp::export(rng = false)]]
 Rcpp::DataFrame cpp_cuda_devices(bool start) {
   if (start) {
-    // A device that can't be started has no memory to give; the others have.
+    // A device that can't be started reports no memory; the others do.
     const int count = static_cast<int>(cuda::devices().size());
     for (int row = 0; row < count; ++row) {
       try {

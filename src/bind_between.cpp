@@ -1,5 +1,5 @@
-// Pairs of two blocks of the points, and the answer of all points that is put
-// together of them.
+// Pairs of two blocks of the points, and the answer for all points, merged from
+// such parts.
 
 #include "bind_answer.hpp"
 #include "bind_within.hpp"
@@ -15,7 +15,7 @@ namespace {
 /// Lists of the blocks' points, one after another.
 class PartAnswer final : public WithinRows {
  public:
-  /// num_rows: of both blocks; those that the answer has no row for have none.
+  /// num_rows: of both blocks; rows without an entry have count 0.
   PartAnswer(std::int64_t num_rows, bool with_correlation)
       : with_correlation_(with_correlation),
         count_(bind::new_vector(INTSXP, num_rows)) {
@@ -34,13 +34,13 @@ class PartAnswer final : public WithinRows {
             with_correlation_ ? REAL(correlation_) + at : nullptr};
   }
 
-  /// To numbers of all points, where they are those of a block.
+  /// Converts numbers within a block to those of all points.
   void count_from(std::int64_t first) {
     int* const index = INTEGER(index_);
     const int before = static_cast<int>(first);
     std::for_each(index, index + size(), [&](int& i) { i += before; });
   }
-  /// As of bind::EdgeAnswer.
+  /// As bind::EdgeAnswer::keep_similar().
   void keep_similar(Sign sign, double least) {
     if (!with_correlation_) return;
     const PartAnswer all = *this;
@@ -84,7 +84,7 @@ class PartAnswer final : public WithinRows {
   Rcpp::RObject count_, index_, distance_, correlation_;
 };
 
-/// blocks: first and last of a, and of b, where there is one; from 1.
+/// blocks: first and last of a, and of b if it exists; from 1.
 Between between_from(const Rcpp::NumericVector& blocks) {
   const auto block = [&](R_xlen_t at) -> Block {
     if (blocks.size() < at + 2) return {};
@@ -141,7 +141,7 @@ Rcpp::List all_between(bind::Question& q, const Between& between,
   return answer.list(stats);
 }
 
-/// One as cpp_between() gives it, which must stay.
+/// Lists as cpp_between() returns them; `part` must outlive the result.
 PartialLists lists_of(const Rcpp::List& part) {
   const SEXP count = part["count"], index = part["index"];
   const SEXP distance = part["distance"], correlation = part["correlation"];
@@ -162,7 +162,7 @@ PartialLists lists_of(const Rcpp::List& part) {
   return lists;
 }
 
-/// A handle of what `make` makes; or a failure.
+/// An external pointer to the result of `make`, or a failure.
 template <class T>
 SEXP handle_of(const std::function<T*()>& make) {
   Rcpp::RObject out;
@@ -173,7 +173,7 @@ SEXP handle_of(const std::function<T*()>& make) {
   return out.isNULL() ? Rcpp::RObject(failed) : out;
 }
 
-/// All pairs within a distance, put together of parts that have each once.
+/// All pairs within a distance, merged from parts that have each pair once.
 class MergedPairs {
  public:
   MergedPairs(const Rcpp::List& request, std::int64_t num_points)
@@ -213,7 +213,7 @@ class MergedPairs {
       }
     }
   }
-  /// Whether all are to be taken once more.
+  /// Whether all parts must be taken again.
   bool allocate() { return !collector_.allocate(answer()); }
   Rcpp::List finish() {
     collector_.finish();
@@ -239,9 +239,9 @@ class MergedPairs {
 
 }  // namespace
 
-// What the points of two blocks find in each other (see
-// R/search-ask_between.R). blocks: first and last of a, and of b; those of a
-// alone: a with itself.
+// The neighbours of the points of two blocks in each other (see
+// R/search-ask_between.R). blocks: first and last of a, and of b; with a only,
+// a with itself.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_between(SEXP x, Rcpp::NumericVector blocks, SEXP limits,
                        Rcpp::List request) {
@@ -260,8 +260,7 @@ Rcpp::List cpp_between(SEXP x, Rcpp::NumericVector blocks, SEXP limits,
   });
 }
 
-// A handle of lists of the k nearest of all points, which have none yet; or a
-// failure.
+// A handle of empty lists of the k nearest for all points, or a failure.
 // [[Rcpp::export(rng = false)]]
 SEXP cpp_new_lists(double num_points, double k, bool correlation) {
   return handle_of<MergedLists>([&] {
@@ -270,8 +269,8 @@ SEXP cpp_new_lists(double num_points, double k, bool correlation) {
   });
 }
 
-// Takes what cpp_between() gave of these blocks; what comes twice counts once.
-// An empty list, or a failure: then nothing was taken.
+// Merges the result of cpp_between() for these blocks; duplicates count once.
+// Returns an empty list, or a failure, which leaves the lists unchanged.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_merge_lists(SEXP lists, Rcpp::NumericVector blocks,
                            Rcpp::List part, int num_threads) {
@@ -283,8 +282,8 @@ Rcpp::List cpp_merge_lists(SEXP lists, Rcpp::NumericVector blocks,
   });
 }
 
-// Of the points from first to last: the distance of the k-th so far, Inf where
-// there are fewer.
+// For the points from first to last, the distance of the k-th neighbour so far;
+// Inf if there are fewer.
 // [[Rcpp::export(rng = false)]]
 Rcpp::NumericVector cpp_limits_of(SEXP lists, double first, double last) {
   const Rcpp::XPtr<MergedLists> all(lists);
@@ -298,7 +297,7 @@ Rcpp::NumericVector cpp_limits_of(SEXP lists, double first, double last) {
   return limits;
 }
 
-// The whole answer, as cpp_knn_search() gives it, but for `stats`.
+// The whole answer as from cpp_knn_search(), without `stats`.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_answer_of_lists(SEXP lists, Rcpp::List request) {
   return bind::guarded([&] {
@@ -315,14 +314,14 @@ Rcpp::List cpp_answer_of_lists(SEXP lists, Rcpp::List request) {
   });
 }
 
-// Gives the memory back at once.
+// Frees the memory immediately.
 // [[Rcpp::export(rng = false)]]
 void cpp_give_back_lists(SEXP lists) {
   Rcpp::XPtr<MergedLists>(lists).release();
 }
 
-// A handle of all pairs within a distance, by the request's `within`, of which
-// there are none yet; or a failure.
+// A handle of all pairs within a distance, for the request's `within`,
+// initially empty; or a failure.
 // [[Rcpp::export(rng = false)]]
 SEXP cpp_new_pairs(double num_points, Rcpp::List request) {
   return handle_of<MergedPairs>([&] {
@@ -330,8 +329,8 @@ SEXP cpp_new_pairs(double num_points, Rcpp::List request) {
   });
 }
 
-// Takes what cpp_between() gave of these blocks, of each two blocks once. An
-// empty list, or a failure.
+// Takes the result of cpp_between() for these blocks, once for each two blocks.
+// Returns an empty list, or a failure.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_take_pairs(SEXP pairs, Rcpp::NumericVector blocks,
                           Rcpp::List part) {
@@ -341,8 +340,8 @@ Rcpp::List cpp_take_pairs(SEXP pairs, Rcpp::NumericVector blocks,
   });
 }
 
-// After all were taken: list(again): whether all are to be taken once more, now
-// that there is room for them; or a failure.
+// Call it after all parts were taken. Returns list(again): whether all parts
+// must be taken again, now that memory is allocated; or a failure.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_allocate_pairs(SEXP pairs) {
   return bind::guarded([&]() -> Rcpp::List {
@@ -355,7 +354,7 @@ Rcpp::List cpp_allocate_pairs(SEXP pairs) {
   });
 }
 
-// The whole answer, as cpp_within_search() gives it, but for `stats`.
+// The whole answer as from cpp_within_search(), without `stats`.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_answer_of_pairs(SEXP pairs) {
   return bind::guarded(

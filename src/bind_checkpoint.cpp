@@ -1,5 +1,4 @@
-// Digests of data, sealed files. And what puts an answer together of its
-// splits.
+// Digests of data, sealed files, and merging an answer from its splits.
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +13,7 @@ using namespace fsknn;
 
 namespace {
 
-/// Of the types that sealed files have.
+/// The values of a vector of a type that sealed files support.
 void* start_of(SEXP x) {
   switch (TYPEOF(x)) {
     case LGLSXP: return LOGICAL(x);
@@ -52,7 +51,7 @@ const char* state_name(SealedState state) {
   throw std::invalid_argument("a sealed file has no such state");
 }
 
-/// See cpp_read_sealed().
+/// Compares columns with the types and lengths of cpp_read_sealed().
 bool are_as_asked(const std::vector<SealedColumn>& columns,
                   const Rcpp::List& types, const Rcpp::NumericVector& lengths) {
   const std::vector<std::string> names = names_of(types);
@@ -70,8 +69,8 @@ bool are_as_asked(const std::vector<SealedColumn>& columns,
 
 }  // namespace
 
-// Of what bring_points() gives as values: the same for a matrix in memory and
-// for one that went to a file.
+// The digest of values from bring_points(): the same for a matrix in memory and
+// for one in a file.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_digest(SEXP x, int num_threads) {
   return bind::with_files([&] {
@@ -89,8 +88,8 @@ std::string cpp_digest_raw(Rcpp::RawVector bytes) {
   return hexadecimal(digest_bytes(bytes.begin(), bytes.size()));
 }
 
-// columns: a named list of integer, double and raw vectors. once: a file that
-// has the name already stays, and `first` says whether there was none.
+// columns: a named list of integer, double and raw vectors. once: keeps an
+// existing file; `first` says whether there was none.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_write_sealed(std::string path, std::string kind, double number,
                             std::string fingerprint, Rcpp::List columns,
@@ -114,11 +113,10 @@ Rcpp::List cpp_write_sealed(std::string path, std::string kind, double number,
   });
 }
 
-// types: a named list of vectors, of the types that the columns must have;
-// lengths: how long each must be, NA where that is not known. state: "whole",
-// and columns then; "missing", "unknown", "damaged"; "other" where it is
-// another's (fingerprint; "": any) or another one (kind, number) or has other
-// columns.
+// types: a named list of vectors with the required column types; lengths: their
+// required lengths, NA if unknown. state: "whole" (then with columns),
+// "missing", "unknown", "damaged", or "other". "other" is a file with another
+// fingerprint ("": any), kind, number or other columns.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_read_sealed(std::string path, std::string kind, double number,
                            std::string fingerprint, Rcpp::List types,
@@ -156,9 +154,9 @@ Rcpp::List cpp_read_sealed(std::string path, std::string kind, double number,
   });
 }
 
-// Puts a part of an answer into the whole, in place: `whole` must be nobody
-// else's. A matrix: rows from `first` (from 0) on, column by column; else:
-// entries.
+// Copies a part of an answer into the whole, in place, so no other object may
+// share `whole`. A matrix: rows from `first` (from 0) on, column by column; a
+// vector: entries.
 // [[Rcpp::export(rng = false)]]
 void cpp_put_part(SEXP whole, SEXP part, double first) {
   const bool is_matrix = Rf_isMatrix(whole);
@@ -182,7 +180,7 @@ void cpp_put_part(SEXP whole, SEXP part, double first) {
     Rcpp::stop("An answer has whole numbers and doubles.");
 }
 
-// Whether all numbers are from `low` to `high`, or NA where that may be.
+// Whether all numbers are from `low` to `high`, or NA if `or_missing`.
 // [[Rcpp::export(rng = false)]]
 bool cpp_all_between(Rcpp::IntegerVector numbers, int low, int high,
                      bool or_missing) {
@@ -191,8 +189,8 @@ bool cpp_all_between(Rcpp::IntegerVector numbers, int low, int high,
   });
 }
 
-// Two vectors as lists of vectors, of row i the next counts[i]; NULL where the
-// counts do not add up to their lengths.
+// Splits two vectors into lists of vectors, of length counts[i] for row i. NULL
+// if the counts do not add up to their lengths.
 // [[Rcpp::export(rng = false)]]
 SEXP cpp_lists_of(Rcpp::IntegerVector index, Rcpp::NumericVector distance,
                   Rcpp::IntegerVector counts) {

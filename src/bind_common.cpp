@@ -38,8 +38,8 @@ std::vector<std::int64_t> zero_based(const Rcpp::IntegerVector& rows) {
   return out;
 }
 
-/// The request's `blocks`: list(of, count, lists, of_row), numbers from 1, 0 of
-/// a row that is in none; null where it is NULL.
+/// The request's `blocks`: list(of, count, lists, of_row), with numbers from 1,
+/// or 0 for a row without a group. Null if it is NULL.
 std::shared_ptr<const PointGroups> groups_from(const Rcpp::List& request) {
   if (!request.containsElementNamed("blocks") || Rf_isNull(request["blocks"]))
     return nullptr;
@@ -54,8 +54,8 @@ std::shared_ptr<const PointGroups> groups_from(const Rcpp::List& request) {
                                        numbers_from(blocks["of_row"]));
 }
 
-/// The request's `adjust`, a matrix with a row for each feature; null where
-/// there are none.
+/// The request's `adjust`, a matrix with a row for each feature; null if there
+/// are no covariates.
 std::shared_ptr<const SampleCovariates> covariates_from(
     const Rcpp::List& request, const SampleWeights* weights) {
   if (!request.containsElementNamed("adjust") || Rf_isNull(request["adjust"]))
@@ -68,7 +68,7 @@ std::shared_ptr<const SampleCovariates> covariates_from(
   return covariates;
 }
 
-/// R's C functions may leave by a long jump: each is run so that it cannot.
+/// R's C functions may long-jump, so each is called through R_ToplevelExec().
 class RProgress final : public Progress, private Listener {
  public:
   RProgress(bool draw, std::string what)
@@ -78,7 +78,7 @@ class RProgress final : public Progress, private Listener {
     R_ToplevelExec(&RProgress::finish, this);
     R_ReleaseObject(bar_);
   }
-  /// Draws into a bar of somebody else: from .. to of it.
+  /// Draws into the range from .. to of another owner's bar.
   void share_bar(SEXP bar, double from, double to) {
     bar_ = bar;
     own_bar_ = false;
@@ -103,8 +103,8 @@ class RProgress final : public Progress, private Listener {
     R_CheckUserInterrupt();
     if (p->draw_) p->draw();
   }
-  /// The bar is made when the work turns out to take a while: the first one of
-  /// a session costs cli more than many a search takes.
+  /// The bar is made only if the work takes a while: the first bar of a session
+  /// costs cli more time than many searches take.
   void draw() {
     if (bar_ == R_NilValue) {
       if (seconds_since(start_) < 0.5) return;
@@ -133,8 +133,8 @@ Rcpp::List failure(const char* kind, const std::string& message) {
                             Rcpp::_["message"] = message);
 }
 
-/// The request's `subset`, rows of `points` whose neighbours are asked for, as
-/// queries; null where it is NULL. Tells the request that they are points.
+/// The request's `subset`, the rows of `points` to search for, as queries; null
+/// if it is NULL. Records in the request that these queries are points.
 std::unique_ptr<RowSubset> subset_of(const RowSource& points,
                                      const Rcpp::List& list, Request& request) {
   if (!list.containsElementNamed("subset") || Rf_isNull(list["subset"]))
@@ -145,7 +145,7 @@ std::unique_ptr<RowSubset> subset_of(const RowSource& points,
   return std::unique_ptr<RowSubset>(new RowSubset(points, std::move(numbers)));
 }
 
-/// Which of the points each query is; NA: none of them.
+/// The id of each query among the points; NA becomes -1.
 std::vector<std::int32_t> query_self_of(const Rcpp::List& list) {
   if (!list.containsElementNamed("query_self") || Rf_isNull(list["query_self"]))
     return {};
@@ -174,7 +174,7 @@ std::unique_ptr<RowSource> matrix_source(SEXP x) {
           new MatrixSource<double>(REAL(x), dim[0], dim[1]));
     case INTSXP:
     case LGLSXP:
-      // NA_INTEGER and NA_LOGICAL are the same number; it becomes NaN.
+      // NA_INTEGER and NA_LOGICAL have the same value, which becomes NaN.
       return std::unique_ptr<RowSource>(
           new MatrixSource<int>(INTEGER(x), dim[0], dim[1]));
     default: Rcpp::stop("not a numeric matrix");
@@ -377,7 +377,7 @@ std::unique_ptr<Progress> r_progress(const Rcpp::List& request) {
 
 SEXP new_vector(SEXPTYPE type, std::int64_t length) {
   // R_tryCatchError() runs R code, which takes longer than reading a small
-  // file. Rcpp allocates vectors as small as these without it, too.
+  // file. Rcpp also allocates small vectors without it.
   if (length <= 1024)
     return Rf_allocVector(type, static_cast<R_xlen_t>(length));
   Allocation what = {type, static_cast<R_xlen_t>(length)};
@@ -388,7 +388,8 @@ SEXP new_vector(SEXPTYPE type, std::int64_t length) {
 }
 
 Rcpp::List guarded(const std::function<Rcpp::List()>& work) {
-  // R's own error in an earlier call may have jumped past who listened.
+  // An R error in an earlier call may have skipped the destructor of a
+  // Listening.
   const Listening nobody(nullptr);
   try {
     return work();

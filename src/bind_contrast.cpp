@@ -32,8 +32,8 @@ Strength strength_of(const std::string& sign) {
 
 }  // namespace
 
-// r of each point with each of its row of `index`, among the request's features
-// of `x` (data, or points that are held): what a search would give.
+// r of each point with each neighbour in its row of `index`, over the request's
+// features of `x` (data, or held points), as a search returns it.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_pair_correlations(SEXP x, Rcpp::IntegerMatrix index,
                                  Rcpp::List request) {
@@ -48,7 +48,7 @@ Rcpp::List cpp_pair_correlations(SEXP x, Rcpp::IntegerMatrix index,
   });
 }
 
-// first, second: lists of index, and of own and other, r in the lists' group
+// first, second: lists of index, own and other: r in the group of the lists,
 // and in the other one.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_contrast_points(Rcpp::List first, Rcpp::List second,

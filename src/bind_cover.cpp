@@ -16,8 +16,8 @@ Rcpp::IntegerMatrix one_based(const std::vector<SamplePair>& pairs) {
 
 }  // namespace
 
-// levels: features in rows; classes: one a column. alpha and beta are possible.
-// target: a size that is small enough, or 0.
+// levels: features in rows; classes: one per column. alpha and beta are
+// feasible. target: a size that is small enough, or 0.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_search_cover(Rcpp::IntegerMatrix levels,
                             Rcpp::IntegerVector classes, int alpha, int beta,

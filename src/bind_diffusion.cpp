@@ -1,4 +1,5 @@
-// Diffusion maps: neighbours joined to a graph, the walk on it, its products.
+// Diffusion maps: joins neighbours to a graph, and computes the random walk on
+// it and its products.
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +14,8 @@ using namespace fsknn;
 
 namespace {
 
-/// Matrices of numbers from 1 and distances, a row a point, or lists of vectors
-/// of them. Missing ones are no neighbours.
+/// Converts matrices of numbers from 1 and distances, one row per point, or
+/// lists of such vectors. Missing entries are dropped.
 NearLists lists_from(SEXP index, SEXP distance) {
   NearLists lists;
   lists.start.push_back(0);
@@ -63,14 +64,14 @@ T& behind(SEXP pointer) {
   return *Rcpp::XPtr<T>(pointer).checked_get();
 }
 
-/// What cpp_room_for_lists() made, taken over; or lists_from().
+/// Takes over the lists of cpp_room_for_lists(), or calls lists_from().
 NearLists take_lists(SEXP index, SEXP distance) {
   if (TYPEOF(index) != EXTPTRSXP) return lists_from(index, distance);
   return std::move(behind<NearLists>(index));
 }
 
-/// Of each point the smallest length above 0 and the largest among its own
-/// neighbours; NA where it has none.
+/// The smallest positive and the largest length among each point's own
+/// neighbours; NA if there is none.
 struct Ends {
   Rcpp::NumericVector nearest, farthest;
 };
@@ -95,7 +96,7 @@ Ends ends_of(const NearLists& lists, const JoinedGraph& graph) {
   return ends;
 }
 
-/// Of those that are not NA; 0: there is none.
+/// The median of values that are not NA; 0 if there are none.
 double median_of(const Rcpp::NumericVector& values) {
   std::vector<double> there;
   for (const double v : values)
@@ -107,8 +108,8 @@ double median_of(const Rcpp::NumericVector& values) {
   return *middle;
 }
 
-/// Their squares in the unit, far enough within double's range that a median
-/// and some doublings of it are, too.
+/// Squares the ends, scaled by the unit. The results are clamped so that a
+/// median, and that doubled several times, stays within double's range.
 void square_ends(Ends& ends, int unit) {
   for (Rcpp::NumericVector* values : {&ends.nearest, &ends.farthest}) {
     for (double& v : *values) {
@@ -120,7 +121,7 @@ void square_ends(Ends& ends, int unit) {
 
 }  // namespace
 
-// Room for `count` neighbours, filled row by row by cpp_add_to_lists().
+// Room for `count` neighbours, which cpp_add_to_lists() fills row by row.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_room_for_lists(double count) {
   return bind::guarded([&] {
@@ -133,7 +134,7 @@ Rcpp::List cpp_room_for_lists(double count) {
   });
 }
 
-// The next rows. Missing ones are no neighbours.
+// Adds the next rows. Missing entries are dropped.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_add_to_lists(SEXP lists, Rcpp::IntegerMatrix index,
                             Rcpp::NumericMatrix distance) {
@@ -156,8 +157,8 @@ Rcpp::List cpp_add_to_lists(SEXP lists, Rcpp::IntegerMatrix index,
   });
 }
 
-// Who is joined to whom, column by column: the upper triangle, as a dsCMatrix
-// has it. The lists are used up by it.
+// The pairs of the graph, column by column: the upper triangle, as in a
+// dsCMatrix. Consumes the lists.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_joined_triangle(SEXP lists, bool mutual, double most,
                                int num_threads) {
@@ -194,8 +195,8 @@ Rcpp::List cpp_joined_triangle(SEXP lists, bool mutual, double most,
 }
 
 // The graph with squared lengths. index: numbers from 1 with their distances,
-// or what cpp_room_for_lists() gave, which is used up. local: which neighbour's
-// distance scales a point; 0: none.
+// or the lists of cpp_room_for_lists(), which it consumes. local: the rank of
+// the neighbour whose distance scales a point; 0: no scaling.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_join_neighbours(SEXP index, SEXP distance, bool mutual,
                                bool correlation, int local, int num_threads) {
@@ -212,7 +213,7 @@ Rcpp::List cpp_join_neighbours(SEXP index, SEXP distance, bool mutual,
         if (correlation)
           for (double& s : scales) s = std::sqrt(2.0 * s);
       }
-      // Quotients by scales have no unit, and 1 - r needs none.
+      // Scaled lengths are scale-free, and 1 - r needs no unit.
       const bool plain = local == 0 && !correlation;
       Ends ends;
       int unit = 0;
@@ -260,7 +261,7 @@ Rcpp::List cpp_kernel_sums(SEXP graph, std::vector<double> epsilon,
   });
 }
 
-// The graph is used up by it.
+// Consumes the graph.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_walk(SEXP graph, double epsilon, double alpha, int num_threads) {
   return bind::guarded([&] {
@@ -301,7 +302,7 @@ Rcpp::List cpp_walk_apply(SEXP walk, int component, Rcpp::NumericVector x,
   });
 }
 
-// product, which nobody else may hold, becomes the next vector.
+// product becomes the next vector, so no other object may share it.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_lanczos_step(Rcpp::NumericVector product,
                             Rcpp::NumericVector now, Rcpp::NumericVector before,

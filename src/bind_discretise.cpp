@@ -3,7 +3,7 @@
 
 using namespace fsknn;
 
-// x: points in rows, finite; classes: from 1, one a column.
+// x: points in rows, finite; classes: from 1, one per column.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes,
                         int num_threads, bool progress) {
@@ -26,7 +26,7 @@ Rcpp::List cpp_mdl_cuts(SEXP x, Rcpp::IntegerVector classes, int num_classes,
   });
 }
 
-// rows: from 1; cuts: a list of increasing vectors, one a row.
+// rows: from 1; cuts: a list of increasing vectors, one per row.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_levels(SEXP x, Rcpp::IntegerVector rows, Rcpp::List cuts,
                       int num_threads) {

@@ -1,5 +1,5 @@
-// For tests only: faults that can't be provoked otherwise. See
-// cuda/device/faults.hpp.
+// For tests only: faults that can't be provoked otherwise (see
+// cuda/device/faults.hpp).
 
 #include "bind_common.hpp"
 #include "cuda/device/faults.hpp"
@@ -7,7 +7,8 @@
 using namespace fsknn;
 
 // fault: a list of text, nth, code and device (CUDA's numbers), or NULL for
-// none. Gives how many calls the fault before it met, and whether one failed.
+// none. Returns how many calls the previous fault matched, and whether one
+// failed.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_arm_fault(Rcpp::Nullable<Rcpp::List> fault) {
   const cuda::FaultReport report = cuda::disarm_fault();
@@ -27,8 +28,8 @@ Rcpp::List cpp_arm_fault(Rcpp::Nullable<Rcpp::List> fault) {
 }
 
 // machine: a list of code, driver, runtime and devices (a data frame of name,
-// major, minor, total, free, multiprocessors, shared), or NULL for the
-// real one. Gives whether this build can do so.
+// major, minor, total, free, multiprocessors, shared), or NULL for the real
+// machine. Returns whether this build supports it.
 // [[Rcpp::export(rng = false)]]
 bool cpp_fake_machine(Rcpp::Nullable<Rcpp::List> machine) {
   if (machine.isNull()) {

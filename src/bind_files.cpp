@@ -1,4 +1,4 @@
-// What readers and writers of files in R need of the core.
+// The core's functions for reading and writing files in R.
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,7 +11,7 @@ using namespace fsknn;
 
 namespace {
 
-/// In the order in which gzip has them in a file: the lowest first.
+/// Writes a number in gzip's byte order, little-endian.
 void put_number(std::uint32_t number, unsigned char* at) {
   for (int byte = 0; byte < 4; ++byte)
     at[byte] = static_cast<unsigned char>(number >> (8 * byte));
@@ -19,8 +19,8 @@ void put_number(std::uint32_t number, unsigned char* at) {
 
 }  // namespace
 
-// gzip's digest of the last `length` of the bytes in a list of raw vectors, as
-// it stands in a file; nothing where there are fewer.
+// gzip's checksum of the last `length` bytes in a list of raw vectors, as in a
+// file. Empty if there are fewer bytes.
 // [[Rcpp::export(rng = false)]]
 Rcpp::RawVector cpp_crc32(Rcpp::List blocks, double length) {
   double before = -length;
@@ -48,8 +48,8 @@ Rcpp::List cpp_open_output(std::string path) {
   });
 }
 
-// deflated: the bytes as zlib packs them, to be written as a member of a gzip
-// file (RFC 1952); NULL: as they are.
+// deflated: the bytes compressed by zlib, to write as a member of a gzip file
+// (RFC 1952); NULL: writes the bytes themselves.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_write_output(SEXP output, Rcpp::RawVector bytes, SEXP deflated) {
   return bind::with_files([&] {
@@ -58,7 +58,7 @@ Rcpp::List cpp_write_output(SEXP output, Rcpp::RawVector bytes, SEXP deflated) {
       file.write(RAW(bytes), bytes.size());
       return Rcpp::List();
     }
-    // Without zlib's own two bytes before and four after.
+    // Omits zlib's header of two bytes and its trailer of four.
     const Rcpp::RawVector packed(deflated);
     const unsigned char head[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3};
     unsigned char end[8];
@@ -79,6 +79,6 @@ Rcpp::List cpp_finish_output(SEXP output) {
   });
 }
 
-// Without its name where it was not finished.
+// An unfinished file does not get its name.
 // [[Rcpp::export(rng = false)]]
 void cpp_drop_output(SEXP output) { Rcpp::XPtr<OutputFile>(output).release(); }

@@ -14,13 +14,13 @@ using namespace fsknn;
 
 namespace {
 
-/// A question for the k nearest, and where they go.
+/// A question for the k nearest, and the storage for its answer.
 struct Nearest : bind::Question {
   Nearest(SEXP x, SEXP query, const Rcpp::List& list)
       : bind::Question(x, query, list),
         answer(request, (asked() != nullptr ? *asked() : *points).num_points(),
                subset.get(), Rcpp::as<bool>(list["correlation"]),
-               // Rows may be short of edges: R makes them of matrices.
+               // Rows may have fewer edges: R makes these from matrices.
                Rcpp::as<bool>(list["as_edges"]) && !request.na_pairwise) {}
   /// Returns the answer's list.
   Rcpp::List find(bool on_gpu, Progress* progress) {
@@ -36,7 +36,7 @@ struct Nearest : bind::Question {
   bind::Answer answer;
 };
 
-/// Ends a search once its filter is chosen.
+/// Stops a search as soon as its filter is chosen.
 class UntilChosen final : public Progress {
  public:
   explicit UntilChosen(Progress& to) : to_(to) {}
@@ -51,7 +51,7 @@ class UntilChosen final : public Progress {
     return false;
   }
   bool is_chosen = false;
-  /// By the user, which may be while other GPUs end.
+  /// The user stopped it, possibly while other GPUs are ending.
   bool stopped = false;
   ChosenFilter found;
 
@@ -74,8 +74,8 @@ Rcpp::List cpp_knn_search(SEXP x, SEXP query, Rcpp::List request) {
   });
 }
 
-// What such a search would look at its pairs with: as far as that choice it is
-// made, and no further. By several filters, one part after another: the first.
+// The filter that such a search would use: runs it until the choice, and no
+// further. If several parts have a filter each, returns the first.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_chosen_filter(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&] {
@@ -104,8 +104,8 @@ Rcpp::List cpp_brute_force(SEXP x, SEXP query, Rcpp::List request) {
   });
 }
 
-// names[at], for tens of millions of edges. Each assignment touches the string
-// itself, which is seldom in the cache: it is asked for some steps before.
+// names[at], for tens of millions of edges. Each assignment accesses the string
+// itself, which is seldom in the cache, so it is prefetched.
 // [[Rcpp::export(rng = false)]]
 Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
                                    Rcpp::IntegerVector at) {
@@ -113,7 +113,7 @@ Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
   const R_xlen_t length = at.size();
   const int* index = at.begin();
   const R_xlen_t most = names.size();
-  // NA is below all.
+  // NA is below 1.
   if (!std::all_of(index, index + length,
                    [&](int i) { return i >= 1 && i <= most; }))
     Rcpp::stop("There is no such name.");
@@ -128,8 +128,8 @@ Rcpp::CharacterVector cpp_names_at(Rcpp::CharacterVector names,
   return Rcpp::CharacterVector(out);
 }
 
-// Rows of an answer's matrices as lists of vectors: of row i the first k[i], or
-// as many as it has, since missing neighbours are at its end.
+// Rows of an answer's matrices as lists of vectors: the first k[i] of row i, or
+// fewer if it has fewer, since missing neighbours are at its end.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_cut_rows(Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance,
                         Rcpp::NumericVector k) {
@@ -157,8 +157,8 @@ Rcpp::List cpp_cut_rows(Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance,
                             Rcpp::_["distance"] = distances);
 }
 
-// A testing aid: the rows that pairs are computed from, [padded features x
-// points], and their sums; `ids`: of these points only (from 1), or NULL.
+// For tests: the rows that pairs are computed from, [padded features x points],
+// and their sums; `ids`: of these points only (from 1), or NULL.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
   return bind::guarded([&] {
@@ -190,7 +190,7 @@ Rcpp::List cpp_prepared(SEXP x, SEXP ids, Rcpp::List request) {
           {}, false, cpu::choose_kernels(r.instruction_set).prepare_row,
           r.num_threads);
       for (int i = 0; i < count; ++i) {
-        // Nothing is left out or shuffled: a point's place is its number.
+        // No point is left out or shuffled, so a point's place is its id.
         const Place place = {points[static_cast<std::size_t>(i)]};
         const double* row = all.row(place);
         std::copy_n(row, padded,

@@ -1,5 +1,5 @@
-// Folders that several processes work in: claims, points in a file, a steady
-// clock. And locks among the processes of one machine.
+// Folders that several processes share: claims, points in a file, a monotonic
+// clock. Also locks between the processes of one machine.
 
 #include <dirent.h>
 
@@ -22,7 +22,7 @@ using namespace fsknn;
 
 namespace {
 
-/// What R holds, for as long as a search needs it.
+/// A source that keeps R's external pointer alive during a search.
 class OpenPoints final : public RowSource {
  public:
   /// `count` of its points, from `first` on.
@@ -43,8 +43,8 @@ class OpenPoints final : public RowSource {
   std::int64_t first_, count_;
 };
 
-/// The digits at `at`, as a number, and moves behind them; -1: there are none,
-/// or too many.
+/// Reads the digits at `at` as a number, and advances past them; -1: there are
+/// none, or too many.
 std::int64_t take_number(const char*& at) {
   std::int64_t number = 0;
   const char* const first = at;
@@ -55,7 +55,7 @@ std::int64_t take_number(const char*& at) {
   return at == first ? -1 : number;
 }
 
-/// "-000001-002" as two numbers, from 1 and from 0; "-000001" as one.
+/// Parses "-000001-002" as two numbers, from 1 and from 0; "-000001" as one.
 struct TaskNumbers {
   explicit TaskNumbers(const char* at) {
     if (*at++ != '-') return;
@@ -82,7 +82,7 @@ class OpenFolder {
   OpenFolder(const OpenFolder&) = delete;
   OpenFolder& operator=(const OpenFolder&) = delete;
 
-  /// NULL at the end.
+  /// Returns NULL at the end.
   const char* next() {
     errno = 0;
     const dirent* const entry = readdir(folder_);
@@ -126,7 +126,7 @@ std::unique_ptr<RowSource> point_file_source(const Rcpp::List& x) {
 }  // namespace bind
 }  // namespace fsknn
 
-// Seconds that no change of the machine's time touches.
+// Seconds of a clock that changes of the system time do not affect.
 // [[Rcpp::export(rng = false)]]
 double cpp_steady_seconds() {
   const std::chrono::duration<double> now =
@@ -134,9 +134,8 @@ double cpp_steady_seconds() {
   return now.count();
 }
 
-// Waits by that clock: R's Sys.sleep() goes by the time of day, and where that
-// is set back, it sleeps for so much longer. In pieces, so that Ctrl-C is
-// heard.
+// Waits by that clock. R's Sys.sleep() uses the system time, and sleeps longer
+// if it is set back. Sleeps in short pieces, so that Ctrl-C works.
 // [[Rcpp::export(rng = false)]]
 void cpp_wait(double seconds) {
   constexpr std::chrono::duration<double> kPiece(0.05);
@@ -149,7 +148,7 @@ void cpp_wait(double seconds) {
   }
 }
 
-// lease: NULL where another one has the claim. See core/files/lease.hpp.
+// lease: NULL if another process has the claim. See core/files/lease.hpp.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_claim(std::string own, std::string claim, std::string words,
                      double seconds) {
@@ -164,7 +163,7 @@ Rcpp::List cpp_claim(std::string own, std::string claim, std::string words,
 // [[Rcpp::export(rng = false)]]
 void cpp_release(SEXP lease) { Rcpp::XPtr<Lease>(lease).release(); }
 
-// Whether a file got a name that no other has, by a link.
+// Whether the file got the name, which no other has, by a link.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_link_first(std::string from, std::string to) {
   return bind::with_files([&] {
@@ -172,8 +171,8 @@ Rcpp::List cpp_link_first(std::string from, std::string to) {
   });
 }
 
-// What stands of a folder of so many tasks: see R/folder-claims.R. In C++,
-// since every worker looks after each task, at two files for each task.
+// The state of a folder with `count` tasks: see R/folder-claims.R. In C++,
+// because every worker checks after each task, with two files per task.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_look_at_folder(std::string folder, int count) {
   return bind::with_files([&] {
@@ -203,7 +202,7 @@ Rcpp::List cpp_look_at_folder(std::string folder, int count) {
         if (failure.second == 0) final[failure.task - 1] = true;
       }
     }
-    // Not at the top, where "failures" would match `$failure` in part.
+    // Nested, because at the top `$failure` would partially match "failures".
     const Rcpp::List state = Rcpp::List::create(
         Rcpp::_["done"] = done, Rcpp::_["generation"] = generation,
         Rcpp::_["failures"] = failures, Rcpp::_["final"] = final);
@@ -211,7 +210,7 @@ Rcpp::List cpp_look_at_folder(std::string folder, int count) {
   });
 }
 
-// The first bytes of a small file; NULL where it is not there.
+// The first bytes of a small file; NULL if it does not exist.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_read_text(std::string path) {
   return bind::with_files([&] {
@@ -228,8 +227,8 @@ Rcpp::List cpp_read_text(std::string path) {
   });
 }
 
-// The points of a search, filled where they are to be. first: see
-// cpp_write_sealed().
+// Writes the points of a search, with missing values filled if requested.
+// first: see cpp_write_sealed().
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_write_points(std::string path, SEXP x, Rcpp::List request,
                             std::string fingerprint) {
@@ -241,7 +240,7 @@ Rcpp::List cpp_write_points(std::string path, SEXP x, Rcpp::List request,
   });
 }
 
-// state: "whole", "missing", "damaged", "other" (of another work, or version).
+// state: "whole", "missing", "damaged", "other" (other work, or version).
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_open_points(std::string path, std::string fingerprint) {
   return bind::with_files([&] {
@@ -259,7 +258,7 @@ Rcpp::List cpp_open_points(std::string path, std::string fingerprint) {
   });
 }
 
-// All of it, as a matrix in memory.
+// All points as a matrix in memory.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_read_points(Rcpp::List points) {
   return bind::with_files([&] {
@@ -282,7 +281,7 @@ Rcpp::List cpp_read_points(Rcpp::List points) {
   });
 }
 
-// lock: NULL where another process of this machine has it.
+// lock: NULL if another process of this machine has it.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_lock_host(std::string path) {
   return bind::with_files([&] {

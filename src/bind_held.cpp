@@ -18,8 +18,8 @@ namespace {
 
 constexpr const char* kClass = "held_points";
 
-/// All handles that hold something. They have no finalizer in C, which R might
-/// call when the library is gone.
+/// All handles that hold points. They have no finalizer in C, because R might
+/// call it after the library is unloaded.
 std::set<SEXP>& handles() {
   static std::set<SEXP> all;
   return all;
@@ -29,7 +29,7 @@ void give_back(SEXP handle) {
   Held* const held = static_cast<Held*>(R_ExternalPtrAddr(handle));
   handles().erase(handle);
   R_ClearExternalPtr(handle);
-  // What a parent holds is the parent's.
+  // In a fork, the points belong to the parent.
   if (held != nullptr && held->is_ours()) delete held;
 }
 
@@ -73,7 +73,7 @@ const RowSource& Held::choose_features(
     const std::vector<std::int32_t>& features) {
   if (features != features_) {
     if (fill_) {
-      // Means are of the features that count: these are other values.
+      // Means are over the chosen features, so the filled values change.
       std::unique_ptr<RowSource> source = row_source(x_, features, fill_);
       backends_->cpu.reset();
       backends_->cuda.reset();
@@ -108,7 +108,7 @@ void Held::prepare_for(bool on_gpu, Request& request) {
     b.cuda.reset(new cuda::HeldPoints(request, *source_));
   if (!on_gpu && b.cpu == nullptr)
     b.cpu.reset(new cpu::HeldPoints(request, *source_));
-  if (fill_) return;  // the source is of the features already
+  if (fill_) return;  // the source already has these features only
   if (b.cuda != nullptr) b.cuda->choose_features(features_);
   if (b.cpu != nullptr) b.cpu->choose_features(features_);
 }
@@ -146,12 +146,12 @@ Held* held_points(SEXP x) {
 }  // namespace bind
 }  // namespace fsknn
 
-// A handle; what it holds is given back by cpp_give_back_held().
+// Makes a handle; cpp_give_back_held() releases the points that it holds.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_hold_points(SEXP x, Rcpp::List request) {
   return bind::guarded([&] {
     std::unique_ptr<bind::Held> held(new bind::Held(x, request));
-    // `x` stays as long as the handle does.
+    // The handle keeps `x` alive.
     const Rcpp::Shield<SEXP> handle(
         R_MakeExternalPtr(held.get(), R_NilValue, x));
     Rf_setAttrib(handle, R_ClassSymbol, Rf_mkString(bind::kClass));
@@ -161,7 +161,7 @@ Rcpp::List cpp_hold_points(SEXP x, Rcpp::List request) {
   });
 }
 
-// handle: NULL for all there are, when the package is unloaded.
+// handle: NULL for all handles, when the package is unloaded.
 // [[Rcpp::export(rng = false)]]
 void cpp_give_back_held(SEXP handle) {
   if (!Rf_isNull(handle)) return bind::give_back(handle);

@@ -10,24 +10,25 @@
 namespace fsknn {
 namespace bind {
 
-/// Backends prepare such points once, and again only where a request has
-/// another metric, other weights or covariates, other features or other points
-/// left out than the one before.
+/// Backends prepare such points once. They prepare them again only if a request
+/// differs from the previous one in the metric, weights, covariates, features
+/// or the points left out.
 class Held {
  public:
-  /// x: what row_source() takes; it must stay as it is. request: says whether
-  /// missing values are filled.
+  /// x: data as for row_source(), which must not change. request: determines
+  /// whether missing values are filled.
   Held(SEXP x, const Rcpp::List& request);
   ~Held();
 
-  /// Searches from here on are of these features, as features_of() has them.
-  /// Gives the points by them, until others are chosen.
+  /// Restricts later searches to these features, as from features_of(). Returns
+  /// the points with them, valid until the next choice.
   const RowSource& choose_features(const std::vector<std::int32_t>& features);
-  /// Whether it was made by this process: a fork can use neither its parent's
-  /// GPUs nor its threads.
+  /// Whether this process made it. A fork cannot use its parent's GPUs or
+  /// threads.
   bool is_ours() const;
 
-  // request: changed to what the points were prepared for.
+  // These replace weights and covariates of the request by equal ones that the
+  // points were prepared with.
 
   void find_neighbours(bool on_gpu, Request& request, const RowSource* queries,
                        const Neighbours& out, Progress* progress, Stats* stats);
@@ -44,20 +45,20 @@ class Held {
   const bool fill_;
   std::vector<std::int32_t> features_;
   std::unique_ptr<RowSource> source_;
-  /// The features of it that count; null: all, or they are made by them alone.
+  /// The features in use; null: all, or source_ has only these.
   std::unique_ptr<FeatureSubset> some_;
   std::unique_ptr<Backends> backends_;
 };
 
-/// Of a handle; null where `x` is none. Throws HandleFailure where it holds
-/// nothing that can be used here.
+/// The points of a handle; null if `x` is not a handle. Throws HandleFailure if
+/// they cannot be used here.
 Held* held_points(SEXP x);
 
 struct HandleFailure : Failure {
   enum class Why {
-    gone,      ///< it holds nothing that is of this process
-    forked,    ///< what it holds is the parent's
-    pairwise,  ///< a search over common samples was asked for
+    gone,      ///< it holds nothing of this process
+    forked,    ///< it belongs to the parent process
+    pairwise,  ///< a search over common samples was requested
   };
   explicit HandleFailure(Why which)
       : Failure("held points cannot be used"), why(which) {}

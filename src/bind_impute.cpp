@@ -3,8 +3,8 @@
 
 using namespace fsknn;
 
-// x: double, NA where missing. rows: from 1. index, distance: of a search's
-// answer for these rows. how: available, by_distance, rescaled.
+// x: double, NA if missing. rows: from 1. index, distance: a search's answer
+// for these rows. how: available, by_distance, rescaled.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_impute(Rcpp::NumericMatrix x, Rcpp::IntegerVector rows,
                       Rcpp::IntegerMatrix index, Rcpp::NumericMatrix distance,
@@ -46,7 +46,7 @@ Rcpp::List cpp_impute(Rcpp::NumericMatrix x, Rcpp::IntegerVector rows,
   });
 }
 
-// How many values of each row and column are missing. x: double.
+// Counts the missing values of each row and column. x: double.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_count_missing(Rcpp::NumericMatrix x, int num_threads) {
   return bind::guarded([&] {
@@ -57,8 +57,7 @@ Rcpp::List cpp_count_missing(Rcpp::NumericMatrix x, int num_threads) {
   });
 }
 
-// x with other values in some places, which are in the order of columns,
-// from 1.
+// x with other values at some positions, which are ordered by columns, from 1.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_put_entries(Rcpp::NumericMatrix x, Rcpp::IntegerVector row,
                            Rcpp::IntegerVector column,

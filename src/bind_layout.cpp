@@ -7,7 +7,7 @@ using namespace fsknn;
 
 namespace {
 
-/// How far any two points are from each other, at the least 1e-9.
+/// The distances between all points, at least 1e-9.
 arma::mat distances(const arma::mat& at) {
   arma::mat apart(at.n_rows, at.n_rows);
   for (arma::uword i = 0; i < at.n_rows; ++i) {
@@ -18,8 +18,8 @@ arma::mat distances(const arma::mat& at) {
   return arma::clamp(apart, 1e-9, arma::datum::inf);
 }
 
-/// Turned so that the longest way across is the first axis; of the two ways
-/// round either axis, that which has the first point above and on the right.
+/// Rotates the layout so that its longest extent is the first axis. Flips each
+/// axis so that the first point has a nonnegative coordinate.
 arma::mat laid_flat(arma::mat at) {
   at.each_row() -= arma::mean(at, 0);
   arma::mat left, right;
@@ -34,8 +34,8 @@ arma::mat laid_flat(arma::mat at) {
 
 }  // namespace
 
-// Stress majorization (Gansner et al. 2005). steps: how far apart any two
-// points belong; start: [points x 2].
+// Stress majorization (Gansner et al. 2005). steps: the desired distances
+// between points; start: [points x 2].
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_stress_layout(Rcpp::NumericMatrix steps,
                              Rcpp::NumericMatrix start, int iterations) {
@@ -49,7 +49,8 @@ Rcpp::List cpp_stress_layout(Rcpp::NumericMatrix steps,
     const arma::mat pull_at_one = weight % wanted;
     for (int i = 0; i < iterations; ++i) {
       const arma::mat pull = pull_at_one / distances(at);
-      // Each point to the mean of where the others want it.
+      // Moves each point to the weighted mean of the positions that the others
+      // prefer.
       arma::mat moved = weight * at - pull * at;
       moved += at.each_col() % arma::sum(pull, 1);
       moved.each_col() /= total;

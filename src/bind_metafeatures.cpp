@@ -63,8 +63,8 @@ Rcpp::NumericMatrix cpp_metafeature_rows(Rcpp::List x) {
   return out;
 }
 
-// "ARF1 - SLC40A1": the names of metafeatures; `names` of the rows of the
-// small matrix.
+// The names of metafeatures, such as "ARF1 - SLC40A1"; `names`: those of the
+// rows of the small matrix.
 // [[Rcpp::export(rng = false)]]
 Rcpp::CharacterVector cpp_metafeature_names(Rcpp::List x,
                                             Rcpp::CharacterVector names) {

@@ -9,7 +9,7 @@ using namespace fsknn;
 
 namespace {
 
-/// Matrices of neighbours, of which some are missing, as edges.
+/// Converts matrices of neighbours with missing entries to edges.
 class EdgesOfMatrices {
  public:
   EdgesOfMatrices(Rcpp::IntegerMatrix index, int num_threads)
@@ -30,7 +30,7 @@ class EdgesOfMatrices {
 
   std::int64_t size() const { return first_.back(); }
 
-  /// to[edge] = value(row, rank), by rows, then by ranks.
+  /// Sets to[edge] = value(row, rank), by rows, then by ranks.
   template <class T, class Value>
   void fill(T* to, Value value) const {
     pieces([&](std::int64_t piece) {
@@ -41,7 +41,7 @@ class EdgesOfMatrices {
     });
   }
 
-  /// Of another matrix of that shape.
+  /// The edges' values in another matrix of the same shape.
   template <class T>
   void column(SEXPTYPE kind, SEXP from, T* (*data)(SEXP),
               Rcpp::RObject& out) const {
@@ -71,7 +71,7 @@ class EdgesOfMatrices {
 
   const Rcpp::IntegerMatrix index_;
   const std::int64_t rows_, k_;
-  std::vector<std::int64_t> first_;  ///< edge of each piece, and the end
+  std::vector<std::int64_t> first_;  ///< start of each piece, and the end
   const int threads_;
 };
 
@@ -90,9 +90,10 @@ Rcpp::List list_of(const MissingFacts& facts) {
 }  // namespace bind
 }  // namespace fsknn
 
-// What cpp_scan() tells of a matrix whose missing values are filled with their
-// row's mean, and how many there are, and which rows hold nothing else.
-// request: as of cpp_scan(). quick: counts of negative values are not wanted.
+// The facts of cpp_scan() for a matrix whose missing values are filled with the
+// row's mean. Also the number of missing values, and the rows that have no
+// others. request: as for cpp_scan(). quick: skips the counts of negative
+// values.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_scan_missing(SEXP x, int num_threads, SEXP request = R_NilValue,
                             bool quick = false) {
@@ -106,10 +107,10 @@ Rcpp::List cpp_scan_missing(SEXP x, int num_threads, SEXP request = R_NilValue,
   });
 }
 
-// Matrices of neighbours, NA where there is none, as the columns of an edge
-// data frame, by rows, then by ranks. correlation: a matrix, or NULL. from:
-// whose neighbours a row has; NULL: all points, in order. list_size: of the
-// lists that a row has, each of which counts ranks from 1.
+// Converts matrices of neighbours, NA if there is none, to columns of an edge
+// data frame, by rows, then by ranks. correlation: a matrix, or NULL. from: the
+// point of each row; NULL: all points, in order. list_size: the length of the
+// lists in a row, each with ranks from 1.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_edges_of_matrices(Rcpp::IntegerMatrix index,
                                  Rcpp::NumericMatrix distance, SEXP correlation,
@@ -140,8 +141,7 @@ Rcpp::List cpp_edges_of_matrices(Rcpp::IntegerMatrix index,
   });
 }
 
-// A testing aid: rows first .. as they are after their missing values are
-// filled, [features x points].
+// For tests: rows after their missing values were filled, [features x points].
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_filled(SEXP x) {
   return bind::guarded([&] {

@@ -10,7 +10,7 @@ using namespace fsknn;
 
 namespace {
 
-/// Points x k matrices of R (rows of NA: points left out) to lists.
+/// Converts points x k matrices of R (rows of NA: points left out) to lists.
 NearLists lists_from(const Rcpp::IntegerMatrix& index,
                      const Rcpp::NumericMatrix& distance) {
   const std::int64_t n = index.nrow(), k = index.ncol();
@@ -34,7 +34,7 @@ NearLists lists_from(const Rcpp::IntegerMatrix& index,
   return lists;
 }
 
-/// Every point's neighbours among undirected edges, nearest first.
+/// The neighbours of every point among undirected edges, nearest first.
 NearLists lists_from(std::int64_t n, const std::vector<TreeEdge>& edges) {
   NearLists lists;
   lists.start.assign(static_cast<std::size_t>(n) + 1, 0);
@@ -45,7 +45,7 @@ NearLists lists_from(std::int64_t n, const std::vector<TreeEdge>& edges) {
   lists.index = Buffer<std::int32_t>(lists.start.back());
   lists.distance = Buffer<double>(lists.start.back());
   std::vector<std::int64_t> next(lists.start.begin(), lists.start.end() - 1);
-  // In order of length each list comes out in its own order.
+  // Edges are in order of length, so each list is also in order.
   for (const TreeEdge& e : edges) {
     poll_after(100.0);
     std::int64_t& low = next[static_cast<std::size_t>(e.low)];
@@ -67,8 +67,8 @@ Rcpp::IntegerVector clusters_of(const Cut& cut) {
 
 }  // namespace
 
-// index, distance: the points' nearest, as cpp_knn_search() gives them. most:
-// neighbours that count, at most.
+// index, distance: the points' nearest, as from cpp_knn_search(). most: the
+// largest number of neighbours that count.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,
                        Rcpp::NumericMatrix distance, int most,
@@ -104,8 +104,8 @@ Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,
   });
 }
 
-// low, high, distance: undirected edges, shortest first; in_forest: which of
-// them are the forest's.
+// low, high, distance: undirected edges, shortest first; in_forest: whether
+// they belong to the forest.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_cut_forest(int num_points, Rcpp::IntegerVector low,
                           Rcpp::IntegerVector high,

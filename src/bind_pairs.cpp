@@ -1,4 +1,4 @@
-// What is counted, or added up, over all pairs of points.
+// Counts and sums over all pairs of points.
 
 #include "bind_common.hpp"
 #include "cpu/search/engine.hpp"
@@ -16,8 +16,8 @@ cpu::NetworkType network_type_of(const std::string& type) {
 
 }  // namespace
 
-// counts: below the breaks, of each bin, above. least, largest: of the pairs
-// that were settled exactly, which with `extremes` are all.
+// counts: below the breaks, in each bin, above. least, largest: over the pairs
+// that were computed exactly, which are all with `extremes`.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_count_pairs(SEXP x, Rcpp::List request,
                            std::vector<double> breaks, bool similarity,
@@ -42,7 +42,7 @@ Rcpp::List cpp_count_pairs(SEXP x, Rcpp::List request,
   });
 }
 
-// A column for each power.
+// Returns a column for each power.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_connectivities(SEXP x, Rcpp::List request, std::string type,
                               std::vector<double> powers) {

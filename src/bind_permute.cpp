@@ -7,11 +7,11 @@
 
 namespace {
 
-// Between two looks whether to stop: some hundredths of a second.
+// Draws between two checks for an interrupt: some hundredths of a second.
 constexpr std::int64_t kDrawsAtOnce = 1 << 20;
 
-// Every row's values in an order of its own: x[i, sample.int(ncol(x))] of one
-// row after another, from R's own stream.
+// Permutes the values of every row separately: x[i, sample.int(ncol(x))] row
+// after row, from R's own random stream.
 template <int Type>
 SEXP permute_rows(const Rcpp::Matrix<Type>& x) {
   const int n = x.nrow(), d = x.ncol();
@@ -24,7 +24,7 @@ SEXP permute_rows(const Rcpp::Matrix<Type>& x) {
     }
     const int row = static_cast<int>(i);
     std::iota(left.begin(), left.end(), 0);
-    // As sample.int() does: what was taken gives its place to the last.
+    // As in sample.int(), the last value replaces the drawn one.
     for (int f = 0, last = d; f < d; ++f) {
       int& at = left[static_cast<std::size_t>(
           R_unif_index(static_cast<double>(last)))];

@@ -9,8 +9,8 @@ using namespace fsknn;
 
 namespace {
 
-/// The plan on the request's GPUs (all of them if it names none). Starts CUDA
-/// on them, to see how much memory is free.
+/// The plan on the request's GPUs (all if it names none). Starts CUDA on them
+/// to find the free memory.
 Plan plan_on_gpus(PlanInput input, const std::vector<cuda::Device>& gpus,
                   double bytes_limit) {
   input.num_workers = static_cast<int>(gpus.size());
@@ -52,7 +52,7 @@ Rcpp::List sizes_of(const Plan& p) {
   return out;
 }
 
-/// The CPU's filter in words, as knn_plan() shows it; empty: there is none.
+/// The words of knn_plan() for the CPU's filter; empty: there is none.
 const char* filter_words(const Request& request, const PlanInput& input) {
   switch (input.filter) {
     case FilterKind::none: return "";
@@ -64,7 +64,7 @@ const char* filter_words(const Request& request, const PlanInput& input) {
                    ? "whole numbers of 16 bits; bits for 0 and 1"
                    : "whole numbers of 16 bits, of pairs that lengths leave "
                      "where a sample says so; bits for 0 and 1";
-      // Rows on disk are no sample that is soon read.
+      // Sampling rows on disk would take too long.
       return input.unit_dot && request.k > 0 && !input.on_disk &&
                      cpu::multiplies_bytes(
                          cpu::choose_kernels(request.instruction_set))

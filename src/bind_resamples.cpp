@@ -30,8 +30,8 @@ Vanishing::Rule rule_from(const std::string& undefined_rows) {
   return Vanishing::Rule::none;
 }
 
-/// Searches of the same points by other features each, and how often each edge
-/// was found.
+/// Searches the same points repeatedly with different features, and counts how
+/// often each edge is found.
 class Resamples {
  public:
   /// list: a request with `resamples`, as R/significance-resamples.R makes it.
@@ -88,13 +88,13 @@ class Resamples {
   }
 
  private:
-  /// The points that have no value by these features.
+  /// The points that are undefined with these features.
   std::vector<std::int64_t> gone_by(const std::vector<std::int32_t>& features,
                                     const Request& request,
                                     Progress* progress) const {
     if (request.covariates == nullptr)
       return vanishing_.by(features, request.num_threads, progress);
-    // Only preparing a row tells whether covariates leave something of it.
+    // Only preparing a row shows whether covariates leave a residual.
     Preparing preparing;
     preparing.recipe = recipe_of(request, 0);
     preparing.kernel = cpu::choose_kernels(request.instruction_set).prepare_row;
@@ -108,7 +108,7 @@ class Resamples {
     return gone;
   }
 
-  /// The points that are left out of a search.
+  /// The points to leave out of a search.
   std::vector<std::int64_t> skip_with(const std::vector<std::int64_t>& gone,
                                       std::int64_t r) {
     std::vector<std::int64_t> skip;
@@ -126,7 +126,7 @@ class Resamples {
   void search(std::int64_t r, Progress* progress) {
     const std::vector<std::int32_t> features = bind::numbers_from(features_[r]);
     Request request = asked_;
-    request.largest = -1;  // of these features nobody knows it
+    request.largest = -1;  // unknown for these features
     if (!Rf_isNull(weights_[r]))
       request.weights = std::make_shared<SampleWeights>(
           Rcpp::as<std::vector<double>>(weights_[r]));
@@ -161,7 +161,7 @@ class Resamples {
     add(stats);
   }
 
-  /// What one search after another did.
+  /// Adds the statistics of a search after the others.
   void add(const Stats& s) {
     const double emitted = stats_.seconds_emit + s.seconds_emit;
     const double on_device = stats_.seconds_device + s.seconds_device;
@@ -183,18 +183,18 @@ class Resamples {
   const std::unique_ptr<RowSource> values_;
   const std::int64_t rows_;
   EdgeCounts counts_;
-  Buffer<double> distance_;  ///< nobody reads it
+  Buffer<double> distance_;  ///< not used
   Rcpp::IntegerVector absent_;
   const Rcpp::IntegerVector watched_row_, watched_to_;
   const Vanishing vanishing_;
-  /// Null: pairs are compared over common samples, for which nothing stays.
+  /// Null: pairs are compared over common samples, for which nothing is held.
   std::unique_ptr<bind::Held> held_;
   Stats stats_;
 };
 
 }  // namespace
 
-// How many of the searches by `resamples` found each edge.
+// Counts the searches of `resamples` that found each edge.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_count_edges(SEXP x, Rcpp::List request) {
   return bind::guarded([&] {
@@ -212,8 +212,8 @@ Rcpp::List cpp_count_edges(SEXP x, Rcpp::List request) {
   });
 }
 
-// Distances and, where there is one, r or the similarity of the pairs (from,
-// to), by number; over how many samples, where that differs from pair to pair.
+// Distances and, if they exist, r or the similarity of the pairs (from, to), by
+// number. Also the number of samples, if it differs between pairs.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_measure_pairs(SEXP x, SEXP from, SEXP to, Rcpp::List request) {
   return bind::guarded([&] {

@@ -6,7 +6,7 @@ using namespace fsknn;
 
 namespace {
 
-/// What R holds, for as long as a search needs it.
+/// A source that keeps R's external pointer alive during a search.
 class OpenFile final : public RowSource {
  public:
   /// `count` of its points, from `first` on.
@@ -48,7 +48,7 @@ std::string row_file_digest(const Rcpp::List& x) {
 }  // namespace bind
 }  // namespace fsknn
 
-// An external pointer to an empty file for rows under the request's metric; or
+// An external pointer to an empty file for rows under the request's metric, or
 // a failure. Missing values are filled with the row's mean unless the request's
 // `na` is "error".
 // [[Rcpp::export(rng = false)]]
@@ -71,8 +71,8 @@ SEXP cpp_row_file(std::string folder, double num_points, double num_features,
   return out.isNULL() ? Rcpp::RObject(failed) : out;
 }
 
-// A tile of strip `strip`, whose first row is `first` (both from 1). NULL, or a
-// failure.
+// Adds a tile of strip `strip` that begins at row `first` (both from 1).
+// Returns NULL, or a failure.
 // [[Rcpp::export(rng = false)]]
 SEXP cpp_row_file_add(SEXP file, double strip, double first, SEXP tile) {
   const Rcpp::List failed = bind::guarded([&] {
@@ -84,8 +84,8 @@ SEXP cpp_row_file_add(SEXP file, double strip, double first, SEXP tile) {
   return failed.size() > 0 ? Rcpp::RObject(failed) : Rcpp::RObject();
 }
 
-// What cpp_scan() gives of a matrix; cpp_scan_missing() where missing values
-// are filled.
+// The facts of cpp_scan(), or of cpp_scan_missing() if missing values are
+// filled.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_row_file_finish(SEXP file) {
   return bind::guarded([&] {
@@ -97,7 +97,7 @@ Rcpp::List cpp_row_file_finish(SEXP file) {
   });
 }
 
-// Gives the room back at once.
+// Frees the disk space immediately.
 // [[Rcpp::export(rng = false)]]
 void cpp_row_file_close(SEXP file) { Rcpp::XPtr<RowFile>(file).release(); }
 

@@ -52,8 +52,8 @@ RowTest::RowTest(SEXP request) {
 }  // namespace bind
 }  // namespace fsknn
 
-// request: NULL; or, with covariates, what will be asked: rows that these leave
-// nothing of are `explained`. Its `feature_subset` is heard.
+// request: NULL; or, with covariates, the later request: `explained` has the
+// rows that the covariates explain completely. Respects its `feature_subset`.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary = false,
                     SEXP request = R_NilValue) {
@@ -66,9 +66,9 @@ Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary = false,
   });
 }
 
-// Which columns of `values`, covariates with a row for each feature, say
-// something that those before do not, and not the constant either; weights: of
-// the features, or NULL.
+// The columns of `values`, covariates with a row for each feature, that are not
+// explained by the constant and earlier columns. weights: of the features, or
+// NULL.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_covariates(Rcpp::NumericMatrix values, SEXP weights) {
   return bind::guarded([&] {

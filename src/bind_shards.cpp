@@ -11,7 +11,7 @@ using namespace fsknn;
 
 namespace {
 
-/// Runs of rows that stand one after the other in the file are read at once.
+/// Reads contiguous rows of the file together.
 template <class Read>
 void read_runs(const Rcpp::NumericVector& rows, Read read) {
   R_xlen_t at = 0;
@@ -35,8 +35,8 @@ std::int64_t rows_of(SEXP x) { return Rf_nrows(x); }
 
 }  // namespace
 
-// bytes of the file; rows and columns as its head has them, NA where the file
-// is shorter than one.
+// The size of the file in bytes; rows and columns from its header, NA if the
+// file is shorter than a header.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_bin_head(std::string path) {
   return bind::with_files([&] {
@@ -50,9 +50,9 @@ Rcpp::List cpp_bin_head(std::string path) {
   });
 }
 
-// Rows (from 1) of a block of values that begins at byte `start`, as a matrix:
-// integers of files that hold them, else doubles. shifted: numbers from 0
-// become numbers from 1, and what is below 0 NA.
+// Rows (from 1) of a block of values that begins at byte `start`, as a matrix.
+// Files of integers give integers, others doubles. shifted: numbers from 0
+// become numbers from 1, and negative ones NA.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_read_bin(std::string path, std::string ending, double start,
                         Rcpp::NumericVector rows, bool shifted) {
@@ -92,8 +92,8 @@ Rcpp::List cpp_new_bin(std::string path, double rows, double columns) {
   });
 }
 
-// The next rows. values: a double matrix, or where they are indices from 1 an
-// integer one.
+// Writes the next rows. values: a double matrix, or an integer matrix of
+// indices from 1.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_put_bin(SEXP file, std::string ending, SEXP values,
                        bool shifted) {
@@ -117,14 +117,15 @@ Rcpp::List cpp_finish_bin(SEXP file) {
   });
 }
 
-// Without its name where it was not finished.
+// An unfinished file does not get its name.
 // [[Rcpp::export(rng = false)]]
 void cpp_drop_bin(SEXP file) { Rcpp::XPtr<BinWriter>(file).release(); }
 
 // [[Rcpp::export(rng = false)]]
 std::string cpp_random_word() { return random_word(); }
 
-// A file that another library wrote beside its name, to the disk and under it.
+// Flushes a file that another library wrote under a temporary name to the disk,
+// and renames it.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_name_whole(std::string part, std::string path) {
   return bind::with_files([&] {
@@ -143,8 +144,8 @@ Rcpp::List cpp_file_facts(std::string path, bool whole) {
   });
 }
 
-// Counts entries of each column into `places_at`, in place (it must be nobody
-// else's); see put_in_columns().
+// Counts the entries of each column in `places_at`, in place, so no other
+// object may share it; see put_in_columns().
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_count_in_columns(Rcpp::NumericVector places_at,
                                 Rcpp::IntegerMatrix index) {
@@ -158,7 +159,7 @@ Rcpp::List cpp_count_in_columns(Rcpp::NumericVector places_at,
   });
 }
 
-// Puts rows first .. (from 0) into columns, in place. distance: NULL: no
+// Adds rows from `first` (from 0) on to columns, in place. distance: NULL: no
 // values.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_put_in_columns(Rcpp::NumericVector places_at,
@@ -183,7 +184,7 @@ Rcpp::List cpp_put_in_columns(Rcpp::NumericVector places_at,
   });
 }
 
-// Rows first .. (from 0) of a matrix, in place.
+// Copies `part` to rows from `first` (from 0) on of a matrix, in place.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_put_rows(SEXP all, SEXP part, double first) {
   return bind::guarded([&] {

@@ -10,9 +10,9 @@ using namespace fsknn;
 
 namespace {
 
-/// A matrix of numbers from 1, a row a point, or a list of vectors of them.
-/// Missing ones are no neighbours. Or what cpp_room_for_sets() gave, taken
-/// over.
+/// Converts a matrix of numbers from 1, one row per point, or a list of such
+/// vectors. Missing entries are dropped. Or takes over the sets of
+/// cpp_room_for_sets().
 NeighbourSets sets_from(SEXP index) {
   if (TYPEOF(index) == EXTPTRSXP)
     return std::move(*Rcpp::XPtr<NeighbourSets>(index).checked_get());
@@ -62,7 +62,7 @@ Vector joined(const std::vector<SharedEdges>& parts,
 
 }  // namespace
 
-// Room for `count` neighbours, filled row by row by cpp_add_to_sets().
+// Room for `count` neighbours, which cpp_add_to_sets() fills row by row.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_room_for_sets(double count) {
   return bind::guarded([&] {
@@ -73,7 +73,7 @@ Rcpp::List cpp_room_for_sets(double count) {
   });
 }
 
-// The next rows.
+// Adds the next rows.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_add_to_sets(SEXP sets, Rcpp::IntegerMatrix index) {
   return bind::guarded([&] {

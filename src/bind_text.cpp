@@ -12,21 +12,21 @@
 
 namespace {
 
-// Significant digits that any double's text keeps when it is read and printed.
+// Significant digits that survive conversion from text to double and back.
 constexpr int kSafeDigits = 15;
-// Up to here a double holds every whole number.
+// A double represents every whole number up to this one.
 constexpr double kLargestWhole = 9007199254740992;
 
-// Of more than kSafeDigits digits those beyond stand only where they tell of
-// another double, to the C library or to R, whose reading is off by a bit at
-// times.
+// Digits beyond kSafeDigits are written only if fewer digits read as another
+// double, by the C library or by R, whose conversion is sometimes off by one
+// bit.
 void append_number(double x, int digits, std::string& text) {
   if (!std::isfinite(x)) {
     text += R_IsNA(x) ? "NA" : std::isnan(x) ? "NaN" : x > 0 ? "Inf" : "-Inf";
     return;
   }
   char buffer[40];
-  // An id or a count loses its meaning where it is rounded.
+  // Rounding an id or a count would change its meaning.
   if (x == std::trunc(x) && std::fabs(x) <= kLargestWhole) {
     std::snprintf(buffer, sizeof buffer, "%.0f", x);
     text += buffer;
@@ -40,7 +40,7 @@ void append_number(double x, int digits, std::string& text) {
   text += buffer;
 }
 
-// A column of which a row's value can be appended.
+// A column whose values can be appended row by row.
 class Cells {
  public:
   explicit Cells(SEXP values) : values_(values) {}
@@ -75,7 +75,7 @@ class Cells {
 
 }  // namespace
 
-// digits: significant ones, 1 to 17.
+// digits: significant digits, 1 to 17.
 // [[Rcpp::export(rng = false)]]
 Rcpp::CharacterVector cpp_number_text(Rcpp::NumericVector x, int digits) {
   Rcpp::CharacterVector text(x.size());
@@ -88,8 +88,8 @@ Rcpp::CharacterVector cpp_number_text(Rcpp::NumericVector x, int digits) {
   return text;
 }
 
-// Rows as one text without a last line break. columns: of equal length, double,
-// integer or character (as it is to stand there).
+// Rows as one text without a final line break. columns: of equal length,
+// double, integer or character (written unchanged).
 // [[Rcpp::export(rng = false)]]
 Rcpp::String cpp_csv_lines(Rcpp::List columns, int digits) {
   const std::vector<Cells> cells(columns.begin(), columns.end());

@@ -14,22 +14,22 @@ using namespace fsknn;
 
 namespace {
 
-/// A prepared search, which R has a handle of. It has no finalizer in C, which
-/// R might call when the library is gone.
+/// A prepared search, for which R has a handle. It has no finalizer in C,
+/// because R might call it after the library is unloaded.
 struct Opened {
   std::unique_ptr<cpu::TripleSearch> search;
-  /// Whose it is: after a fork what a parent holds is the parent's.
+  /// The owner: after a fork the search belongs to the parent.
   long process = static_cast<long>(getpid());
 };
 using Handle = Rcpp::XPtr<Opened>;
 
-/// A stage from 1, of so many.
+/// stage: a stage from 1, and the number of stages.
 void take_stage(const Rcpp::NumericVector& stage, TripleQuestion& question) {
   question.stage = static_cast<std::int64_t>(stage[0]) - 1;
   question.stages = static_cast<std::int64_t>(stage[1]);
 }
 
-/// Empty for the CPU.
+/// The scanner of the backend; empty for the CPU.
 MakeTripleScanner scanner_of(const Rcpp::List& request) {
   if (Rcpp::as<std::string>(request["backend"]) != "cuda") return {};
   return &cuda::triple_scanner;
@@ -60,7 +60,7 @@ Rcpp::List failure_of(const TooManyTriples& e) {
       Rcpp::_["most"] = e.most, Rcpp::_["fits"] = e.fits);
 }
 
-/// A column of what each of the answer's has.
+/// A column with one value from each element of the answer.
 template <class Vector, class All, class Get>
 Vector column_of(const All& all, SEXPTYPE type, const Get& get) {
   Vector column(bind::new_vector(type, static_cast<std::int64_t>(all.size())));
@@ -81,11 +81,11 @@ Rcpp::NumericVector doubles(const std::vector<TriplePairs>& all,
 
 }  // namespace
 
-// A search for triples of rows that are at least that similar, prepared.
-// request: as searches have it, and limits: num_threads, max_memory. contains:
-// rows from 1 of which a triple must have one; none: all triples. stage: from
-// 1, of so many. path: "auto", "pairs" or "all". plan: what finding them will
-// be like (TripleForecast); triples: NA where no one knows.
+// Prepares a search for triples of rows with at least this similarity. request:
+// as for searches, with the limits num_threads and max_memory. contains: rows
+// from 1, of which a triple must have at least one; empty: all triples. stage:
+// from 1, and the number of stages. path: "auto", "pairs" or "all". plan: the
+// expected work (TripleForecast); triples: NA if unknown.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_open_triples(SEXP values, Rcpp::List request,
                             double min_similarity, Rcpp::IntegerVector contains,
@@ -116,8 +116,8 @@ Rcpp::List cpp_open_triples(SEXP values, Rcpp::List request,
   });
 }
 
-// Gives back what the handle's search holds, on GPUs too; nothing where that
-// was done before.
+// Frees the memory of the handle's search, also on GPUs. Repeated calls do
+// nothing.
 // [[Rcpp::export(rng = false)]]
 void cpp_close_triples(SEXP handle) {
   Opened* const opened = static_cast<Opened*>(R_ExternalPtrAddr(handle));
@@ -126,11 +126,11 @@ void cpp_close_triples(SEXP handle) {
     delete opened;
 }
 
-// Of such a search: `part` from 1, of `parts`, which follow one another in
-// order of who owns the triples. More triples than max_triples are a failure
+// Finds the triples of `part`, from 1, of `parts`, which follow one another in
+// order of the triples' owners. More triples than max_triples are a failure
 // "too_many_triples" with triples, estimated, most, fits (a threshold; Inf:
-// none; NaN: nobody knows); with `stops` at once. request: progress alone is
-// read.
+// none; NaN: unknown). With `stops` it occurs at once. Only the request's
+// progress is used.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_find_triples(SEXP handle, double part, double parts,
                             double max_triples, bool stops, bool with_pairs,
@@ -177,7 +177,7 @@ Rcpp::List cpp_find_triples(SEXP handle, double part, double parts,
   });
 }
 
-// The k triples of each row (of `contains`, in its order; none: of all).
+// The k triples of each row (of `contains`, in its order; empty: of all).
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_nearest_triples(SEXP values, Rcpp::List request, int k,
                                Rcpp::IntegerVector contains, std::string path) {
@@ -217,9 +217,10 @@ Rcpp::List cpp_nearest_triples(SEXP values, Rcpp::List request, int k,
   });
 }
 
-// breaks: ascending. counts: of [breaks[i], breaks[i + 1]), the last bin with
-// its upper end; first those below all bins, at last those above. stage: from
-// 1, of so many; part: of the stage, the same.
+// breaks: ascending. counts: first below all bins, then for [breaks[i],
+// breaks[i + 1]), where the last bin includes its upper end, last above all
+// bins. stage: from 1, and the number of stages; part: the same within the
+// stage.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_triple_histogram(SEXP values, Rcpp::List request,
                                 std::vector<double> breaks,
@@ -243,7 +244,7 @@ Rcpp::List cpp_triple_histogram(SEXP values, Rcpp::List request,
   });
 }
 
-// All pairs (num_way 2) or triples (3) of rows, a byte each: see
+// Prepares all pairs (num_way 2) or triples (3) of rows, one byte each: see
 // SimilarityBytes.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_open_bytes(SEXP values, Rcpp::List request, int num_way) {
@@ -258,7 +259,7 @@ Rcpp::List cpp_open_bytes(SEXP values, Rcpp::List request, int num_way) {
   });
 }
 
-// The next ones, about as many as `most`: raw, none at the end.
+// The next bytes, about `most`; an empty raw vector at the end.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_next_bytes(SEXP handle, double most, Rcpp::List request) {
   return bind::guarded([&]() -> Rcpp::List {

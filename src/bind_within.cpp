@@ -1,4 +1,4 @@
-// All pairs within a distance: as lists, one entry a point, or as edges.
+// All pairs within a distance: as lists, one entry per point, or as edges.
 
 #include "bind_within.hpp"
 #include "bind_held.hpp"
@@ -25,7 +25,7 @@ void search(const std::string& backend, bind::Question& q, const Within& within,
 }  // namespace
 
 // The request's `within`: limits, most, most_kept, similarity (NULL, or the
-// least that edges must have).
+// least similarity of edges).
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&]() -> Rcpp::List {
@@ -53,8 +53,8 @@ Rcpp::List cpp_within_search(SEXP x, SEXP query, Rcpp::List request) {
   });
 }
 
-// Nothing, or the failure that a sample tells of: far more pairs than there is
-// room for.
+// Returns an empty list, or a failure if a sample shows that far more pairs
+// exist than fit.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_sample_pairs(SEXP x, SEXP query, Rcpp::List request) {
   return bind::guarded([&]() -> Rcpp::List {
@@ -69,7 +69,7 @@ Rcpp::List cpp_sample_pairs(SEXP x, SEXP query, Rcpp::List request) {
   });
 }
 
-// Whether GPUs find all pairs within a distance for such a request.
+// Whether GPUs can find all pairs within a distance for this request.
 // [[Rcpp::export(rng = false)]]
 bool cpp_cuda_finds_within(Rcpp::List request) {
   return cuda::finds_within(bind::request_from(request));

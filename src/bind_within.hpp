@@ -1,7 +1,7 @@
 #pragma once
 
-// Where the bindings have pairs within a distance written to: lists, one entry
-// a point, or edges; and what is asked for.
+// Storage for pairs within a distance in the bindings: lists, one entry per
+// point, or edges.
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace fsknn {
 namespace bind {
 
-/// R's error where memory is short is caught: the failure is one of ours.
+/// Catches R's out-of-memory error, and throws MemoryFailure instead.
 inline SEXP without_errors(SEXP (*make)(void*), void* what, double bytes) {
   const SEXP made = R_tryCatchError(
       make, what, [](SEXP, void*) -> SEXP { return R_NilValue; }, nullptr);
@@ -27,7 +27,7 @@ inline double total_of(const WithinAnswer::Counts& counts) {
   return std::accumulate(counts.begin(), counts.end(), 0.0);
 }
 
-/// Two lists of vectors.
+/// Two lists of vectors, one vector per point.
 class ListAnswer final : public WithinRows {
  public:
   void allocate(const WithinAnswer::Counts& counts) override {
@@ -73,7 +73,7 @@ class ListAnswer final : public WithinRows {
 /// The columns of an edge data frame.
 class EdgeAnswer final : public WithinRows {
  public:
-  /// subset: whose edges these are; null: those of all points.
+  /// subset: the rows of these edges; null: all points.
   EdgeAnswer(bool with_correlation, const RowSubset* subset)
       : with_correlation_(with_correlation), subset_(subset) {}
   void allocate(const WithinAnswer::Counts& counts) override {
@@ -96,8 +96,9 @@ class EdgeAnswer final : public WithinRows {
             with_correlation_ ? correlation_ + at : nullptr};
   }
 
-  /// Those whose similarity is at least this much. 1 - r loses r's last bits:
-  /// what is as near as the distance by them only goes.
+  /// Keeps edges whose similarity is at least `least`. 1 - r loses r's last
+  /// bits, so the limit on the distance may include slightly lower
+  /// similarities.
   void keep_similar(Sign sign, double least) {
     if (!with_correlation_) return;
     const double* const r = REAL(VECTOR_ELT(columns_, 3));

@@ -1,5 +1,5 @@
 // Rcpp includes this file into RcppExports.cpp, before the header of
-// RcppArmadillo: no function there has one of its types, and the header takes
+// RcppArmadillo. No function there has one of its types, and the header takes
 // the compiler 3 s.
 
 #include <Rcpp.h>

@@ -1,19 +1,20 @@
-# Who works on what. A worker makes a file of its own and links it to the name
-# of the task's next claim: fsknn-claim-000005-001, then -002, and so on. No
-# claim is ever taken away by others, who might take away the next one: one that
-# is dead is followed by one of a higher number, which one worker alone can
-# make. While it works it counts up in its file. A claim is dead when its count
-# stood still for lease_seconds by the steady clock of who looks: clocks of two
-# machines are never compared. (A network's file system may show a file as it
-# was some seconds ago: 60 are more than twice what is usual.) On the same
-# machine the process itself is looked for, too.
+# Claims say which worker does which task. A worker writes a lease file and
+# links it to the name of the task's next claim: fsknn-claim-000005-001, then
+# -002, and so on. No worker deletes the claim of another, because it might
+# delete the next one instead. A dead claim is followed by one of a higher
+# number, which only one worker can make. While it works, the owner increments a
+# counter in its file. A claim is dead when its counter has not changed for
+# lease_seconds by the steady clock of the reader. Clocks of two machines are
+# never compared. (A network file system may show a file as it was some seconds
+# ago. The default of 60 s is more than twice the usual delay.) On the same
+# machine, the process itself is checked, too.
 #
-# A worker that was only slow may outlive its claim. Then a task is done twice,
-# and the first result that is linked to the task's name is the one that counts.
+# A slow worker may outlive its claim. Then a task is done twice, and the result
+# that is linked to the task's name first counts.
 
-# What stands of the folder, from one look at it: done, generation (of the last
-# claim; 0: none), failures (how many), final (a failure that no other trial
-# would mend), one value for each task.
+# Returns the state of the folder from one listing, one value for each task. The
+# values are done, generation (of the last claim; 0: none), failures (their
+# number) and final (another trial would fail as well).
 look_at_folder <- function(job, call) {
   in_files(
     cpp_look_at_folder(job$folder, num_tasks(job$work)), job, call
@@ -24,13 +25,13 @@ claim_file <- function(job, task, generation) {
   job_file(job, sprintf("claim-%06d-%03d", task, generation))
 }
 
-# How many claims one look reads, at most. So a look's cost does not grow with
-# the number of workers; those that it leaves out are read by the next looks.
+# A call reads at most this many claims, so that its cost does not grow with the
+# number of workers. The next calls read the others.
 most_claims_read <- 32L
 
-# Whether somebody works on these tasks, whose last claims these are. A claim
-# that is not yet known to be dead counts as worked on. job$seen keeps for each
-# claim its text, since when that has not changed, and when it was last read.
+# Returns TRUE for each task whose last claim may be alive. A claim that is not
+# yet known to be dead counts as alive. For each claim, job$seen holds its text,
+# the time of its last change, and the time when it was last read.
 are_worked_on <- function(job, tasks, generations) {
   paths <- claim_file(job, tasks, generations)
   now <- cpp_steady_seconds()
@@ -38,7 +39,8 @@ are_worked_on <- function(job, tasks, generations) {
   names(seen) <- basename(paths)
   read <- vapply(seen, function(claim) claim$read %||% -Inf, 0)
   due <- which(now - read >= job$lease_seconds / 4)
-  # Each worker begins elsewhere, so that all together see all of them soon.
+  # Each worker starts at another claim, so that together they read all claims
+  # soon.
   start <- strtoi(substr(job$word, 1, 7), 16L)
   due <- due[order(read[due], (due + start) %% length(paths))]
   for (at in utils::head(due, most_claims_read)) {
@@ -57,8 +59,8 @@ are_worked_on <- function(job, tasks, generations) {
     }, NA)
 }
 
-# NULL where there is none any more. A claim that can't be read, or that holds
-# what is no text, counts as one whose count stands still.
+# Returns NULL if the claim no longer exists. A claim that cannot be read or is
+# not text counts as one whose counter does not change.
 claim_text <- function(path) {
   found <- cpp_read_text(path)
   if (!is.null(found$failure)) {
@@ -71,7 +73,7 @@ claim_text <- function(path) {
   }
 }
 
-# NULL, or an external pointer that holds the claim.
+# Returns NULL, or an external pointer that holds the claim.
 claim_task <- function(job, task, generation, call) {
   in_files(
     cpp_claim(
@@ -83,11 +85,11 @@ claim_task <- function(job, task, generation, call) {
   )$lease
 }
 
-# list(task, lease), or NULL where there is none to be had now. alone: only
-# where nobody else works.
+# Returns list(task, lease), or NULL if no task is free. With `alone`, it claims
+# a task only if nobody else works.
 claim_some_task <- function(job, state, alone, call) {
   open <- which(!state$done & !state$final & state$failures < most_trials)
-  # One that failed here is for others, if there are any.
+  # A task that failed here is left to other workers, if there are any.
   open <- c(setdiff(open, job$failed_here), intersect(open, job$failed_here))
   at_work <- logical(length(state$done))
   claimed <- open[state$generation[open] > 0]
@@ -96,7 +98,8 @@ claim_some_task <- function(job, state, alone, call) {
     return(NULL)
   }
   for (task in open[!at_work[open]]) {
-    # Others begin here, too: a look is cheaper than a lease of one's own.
+    # Other workers start here, too, and checking for a file costs less than
+    # making a lease.
     if (file.exists(claim_file(job, task, state$generation[[task]] + 1L))) {
       next
     }
@@ -104,7 +107,7 @@ claim_some_task <- function(job, state, alone, call) {
     if (is.null(lease)) {
       next
     }
-    # It may have been done between the look and the claim.
+    # Another worker may have done the task since the folder was listed.
     if (file.exists(task_file(job, task))) {
       cpp_release(lease)
       next
@@ -114,7 +117,7 @@ claim_some_task <- function(job, state, alone, call) {
   NULL
 }
 
-# --- whose a claim is --------------------------------------------------------
+# --- owners of claims --------------------------------------------------------
 
 words_of_claim <- function() {
   me <- this_process()
@@ -124,7 +127,7 @@ words_of_claim <- function() {
   )
 }
 
-# place: see process_place().
+# For `place`, see process_place().
 this_process <- function() {
   process <- Sys.getpid()
   list(
@@ -133,13 +136,13 @@ this_process <- function() {
   )
 }
 
-# The machine since it was started, the process numbers that are seen here, and
-# the user: the same number there is the same process. The user, since where
-# /proc is mounted with hidepid=2, as on many clusters, others' processes are
-# not in it though they live: nothing is ever concluded of those, and their
-# claims are dead when their count stands still, as on another machine. By
-# number: a container may have no name for it. Empty where any of it is not
-# known.
+# Identifies the boot of the machine, the PID namespace and the user: within one
+# place, the same number is the same process. The user belongs to it because of
+# hidepid=2, with which many clusters mount /proc. There, a user does not see
+# the processes of others. Nothing is concluded about those: their claims are
+# dead when the counter does not change, as on another machine. The user is a
+# number, because a container may have no name for it. The text is empty if any
+# part is unknown.
 process_place <- function() {
   parts <- tryCatch(
     suppressWarnings(c(
@@ -153,9 +156,9 @@ process_place <- function() {
   if (known) paste(parts, collapse = " ") else ""
 }
 
-# When it started, in the system's ticks; NULL where there is none, or one that
-# has ended and that nobody asked how, as where a container's first process
-# never does.
+# Returns the start time of a process in clock ticks, or NULL if there is no
+# such process. A zombie counts as none: the first process of a container may
+# never reap it.
 process_start <- function(process) {
   line <- tryCatch(
     suppressWarnings(readLines(file.path("/proc", process, "stat"), n = 1)),
@@ -164,7 +167,7 @@ process_start <- function(process) {
   if (is.null(line) || length(line) == 0) {
     return(NULL)
   }
-  # The name, in brackets, may hold anything.
+  # The name, in brackets, may contain any character.
   fields <- strsplit(sub(".*\\) ", "", line), " ", fixed = TRUE)[[1]]
   if (!fields[1] %in% c("Z", "X")) fields[20]
 }
@@ -181,11 +184,11 @@ claim_facts <- function(text) {
   )
 }
 
-# Of each of these texts, where it is sure: a process of this machine that is
-# not there any more.
+# Returns TRUE for each text whose process was on this machine and has certainly
+# ended.
 are_processes_gone <- function(texts) {
   here <- process_place()
-  # Most claims are of other machines, and nothing is known of those.
+  # Most claims are from other machines, about which nothing is known.
   of_here <- nzchar(here) & grepl(paste0("\nplace: ", here, "\n"), texts,
                                   fixed = TRUE)
   gone <- logical(length(texts))

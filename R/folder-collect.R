@@ -1,10 +1,9 @@
-# The answer that the parts of tasks are put together to, in any order: the one
-# place. Of the k nearest its size is known, and it is filled in place, or lists
-# of all points take what is near enough; of all within a distance the parts are
-# kept, and joined when all are there.
+# The answer, assembled from the parts of tasks in any order. The k nearest have
+# a known size: the answer is filled in place, or by lists of all points. Parts
+# of searches within a distance are kept and joined at the end.
 #
-# new_answer() begins it, put_task() takes what a task found, once for each, and
-# whole_answer() gives what the core gives for the whole search.
+# new_answer() creates it, put_task() adds the part of a task once, and
+# whole_answer() returns what the core returns for the whole search.
 
 new_answer <- function(work) {
   answer <- new.env(parent = emptyenv())
@@ -35,7 +34,7 @@ answer_kind <- function(work) {
   }
 }
 
-# A task that is there already counts once.
+# A task that has already been added counts once.
 put_task <- function(answer, work, task, found, call) {
   if (answer$taken[[task]]) {
     return(invisible())
@@ -69,10 +68,10 @@ whole_answer <- function(answer, work, call = caller_env()) {
   found
 }
 
-# --- block pairs (see R/search-ask_between.R) ----------------------------------------
+# --- block pairs (see R/search-ask_between.R) --------------------------------
 
-# Parts of all within a distance are kept: they are counted first, and taken
-# once more when there is room for so many.
+# Parts of searches within a distance are kept. They are counted first, and
+# merged when the memory for all is allocated.
 begin_merged <- function(answer, work) {
   answer$whole <- new_merged(nrow(work$values), work$request)
   answer$entries <- 0
@@ -116,7 +115,7 @@ put_rows <- function(answer, task, found) {
   }
 }
 
-# Of the k nearest: the columns, and where in them each range begins.
+# Creates the columns for the k nearest and the offset of each range in them.
 begin_columns <- function(answer, work) {
   request <- work$request
   first <- first_entries(work)
@@ -145,7 +144,7 @@ begin_columns <- function(answer, work) {
 
 # --- all within a distance ---------------------------------------------------
 
-# asked: of edges, for each point whether its neighbours are asked for.
+# For edges, `asked` says for each point whether its neighbours are requested.
 begin_parts <- function(answer, work) {
   answer$entries <- 0
   answer$parts <- vector("list", num_tasks(work))
@@ -169,7 +168,7 @@ put_part <- function(answer, work, task, found, call) {
   answer$parts[[task]] <- part
 }
 
-# Column by column, so that no more than one is there twice.
+# Columns are joined one by one, so that at most one is in memory twice.
 join_parts <- function(answer) {
   columns <- list()
   for (name in names(answer$parts[[1]])) {
@@ -181,15 +180,15 @@ join_parts <- function(answer) {
   columns
 }
 
-# For each point whether its neighbours are asked for.
+# Returns for each point whether its neighbours are requested.
 are_asked <- function(subset, num_points) {
   asked <- rep(is.null(subset), num_points)
   asked[subset] <- TRUE
   asked
 }
 
-# Of edges from each point to all its neighbours, each pair once, the lower
-# number first: where both ends are asked for it was found from both.
+# Edges lead from each point to all its neighbours. Each pair is kept once, the
+# lower number first, since it is found from both ends if both are requested.
 each_pair_once <- function(edges, asked) {
   from <- edges$from
   to <- edges$to
@@ -204,7 +203,7 @@ each_pair_once <- function(edges, asked) {
 
 # --- facts -------------------------------------------------------------------
 
-# Facts of several searches as those of one: pairs and seconds add up.
+# Combines the facts of several searches: pairs and seconds add up.
 add_stats <- function(whole, part) {
   if (is.null(whole) || is.null(part)) {
     return(whole %||% part)

@@ -1,10 +1,10 @@
-# What went wrong with a task: a file for each trial, fsknn-failure-000005-1 to
-# -3. After three the work ends, and the failure is told. One that any other
-# trial would meet, too, is -0, and the end at once.
+# Failures of tasks: each trial writes a file, fsknn-failure-000005-1 to -3.
+# After three failures the work ends with an error. A failure that every other
+# trial would meet, too, has the number 0 and ends the work at once.
 
 most_trials <- 3L
 
-# By what a machine or a moment lacks.
+# These failures depend on the resources of a machine or a moment.
 passing_failures <- c("memory", "disk", "backend", "cuda", "error", "internal")
 
 failure_file <- function(job, task, number) {
@@ -30,7 +30,7 @@ keep_failure <- function(job, task, failure, call) {
   }
 }
 
-# The failure that ends the work, or NULL.
+# Returns the failure that ends the work, or NULL.
 ending_failure <- function(job, state, call) {
   ended <- which(!state$done & (state$final | state$failures >= most_trials))
   if (length(ended) == 0) {
@@ -45,7 +45,7 @@ ending_failure <- function(job, state, call) {
     ),
     job, call
   )
-  # Another call has begun, and gives the task new trials.
+  # Another call has started and allows new trials of the task.
   if (file$state == "missing") {
     return(NULL)
   }
@@ -56,7 +56,7 @@ ending_failure <- function(job, state, call) {
   }
 }
 
-# A new call is a new trial.
+# A new call starts a new series of trials.
 forget_failures <- function(job) {
   unlink(
     list.files(job$folder, "^fsknn-failure-[0-9-]+$", full.names = TRUE),
@@ -64,7 +64,7 @@ forget_failures <- function(job) {
   )
 }
 
-# In the words that the whole search would have for it.
+# The error is worded as in a search without tasks.
 raise_job_failure <- function(job, failure, call) {
   if (failure$failure == "error") {
     raise_worker_error(failure, call)
@@ -87,7 +87,7 @@ raise_worker_error <- function(failure, call) {
   )
 }
 
-# An error of R as a failure that can be kept.
+# Converts an error of R to a failure that can be stored.
 failure_of_error <- function(err) {
   list(
     failure = "error", message = conditionMessage(err), who = who_am_i()

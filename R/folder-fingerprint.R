@@ -1,15 +1,15 @@
-# What a search is, as text: everything that its answer depends on. A folder of
-# it (see folder-protocol.R) is known again by that.
+# The fingerprint of a search is text with everything that its answer depends
+# on. It identifies the folder of the search (see folder-protocol.R).
 
-# What changes where and how the answer is found, and not the answer.
+# These options change where and how the answer is computed, but not the answer.
 free_to_change <- c(
   "backend", "devices", "num_threads", "chunk_size", "max_device_memory",
   "max_memory", "bytes_file", "bytes_made_from", "largest", "progress",
   "instruction_set"
 )
 
-# What is asked of pairs within a distance, by the names that the verbs have for
-# it; how many there is room for is free to change.
+# Returns the limits of a search within a distance, under the names that the
+# verbs have for them. The maximum number of pairs may change.
 within_text <- function(within) {
   if (!is.null(within$similarity)) {
     list(min_similarity = within$similarity)
@@ -18,7 +18,7 @@ within_text <- function(within) {
   }
 }
 
-# Named text: everything that the answer depends on.
+# Returns named text with everything that the answer depends on.
 fingerprint <- function(work, call) {
   threads <- max(1L, work$request$num_threads, na.rm = TRUE)
   digest_of <- function(values) {
@@ -48,7 +48,7 @@ fingerprint <- function(work, call) {
   )
 }
 
-# A value as one line of text: itself, or a digest.
+# Returns a value as one line of text: itself, or a digest.
 value_text <- function(value) {
   if (is.null(value)) {
     return("none")
@@ -59,20 +59,20 @@ value_text <- function(value) {
   if (is.atomic(value) && length(value) == 0) {
     return("none")
   }
-  # Without the head, which names the version of R.
+  # The header is left out because it contains the version of R.
   bytes <- serialize(value, NULL, ascii = FALSE, xdr = TRUE, version = 2)
   paste0(
     number_text(length(value)), " values, ", cpp_digest_raw(bytes[-seq_len(14)])
   )
 }
 
-# The bytes of lines "name: value". plan: as of text_of_plan().
+# Returns the bytes of lines "name: value". `plan` is as from text_of_plan().
 search_text <- function(print, plan) {
   lines <- c(plan, print)
   charToRaw(enc2utf8(paste0(names(lines), ": ", lines, "\n", collapse = "")))
 }
 
-# NULL where it is no such text.
+# Returns NULL if the bytes are not such text.
 text_of_search <- function(bytes) {
   if (any(bytes == 0)) {
     return(NULL)
@@ -105,7 +105,7 @@ check_same_search <- function(kept, known, print, call) {
   details <- vapply(other, function(at) {
     describe_difference(names[[at]], then[[at]], now[[at]])
   }, "")
-  # Not by cli, whose braces may be in them.
+  # cli must not format the details, which may contain braces.
   details <- unique(details)
   cli_abort(
     c(

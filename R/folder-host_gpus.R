@@ -1,9 +1,9 @@
-# A machine's GPUs, shared out among the workers on it: each takes locks, in a
-# folder of the machine and not of the network, which the system gives back when
-# the process ends.
+# The workers on a machine share its GPUs by locks. These are in a folder of the
+# machine, not of the network, and the system releases them when the process
+# ends.
 
-# The GPUs that are this process's as long as it works: the first group that no
-# other process has. keys: what the groups' locks are called.
+# Returns the GPUs that this process owns until it ends: the first group that no
+# other process has locked. `keys` are the names of the groups' locks.
 claim_devices <- function(office, groups, keys = seq_along(groups)) {
   claim <- get0("claim", envir = session, inherits = FALSE)
   if (!identical(claim[c("office", "groups")], list(
@@ -28,9 +28,9 @@ claim_devices <- function(office, groups, keys = seq_along(groups)) {
   claim$devices
 }
 
-# For a worker that shares its machine with others it does not know: those that
-# were named, or one GPU; all that CUDA_VISIBLE_DEVICES names where a scheduler
-# chose them for this job alone.
+# Serves a worker that shares its machine with unknown others. It uses the
+# devices that were named, or one GPU. If a scheduler gave this job GPUs of its
+# own, it uses all in CUDA_VISIBLE_DEVICES.
 claim_host_devices <- function(devices = integer(),
                                count = nrow(cuda_devices())) {
   if (length(devices) > 0) {
@@ -49,7 +49,7 @@ claim_host_devices <- function(devices = integer(),
   )
 }
 
-# As CUDA_VISIBLE_DEVICES names them, or NULL.
+# Returns the names in CUDA_VISIBLE_DEVICES, or NULL.
 visible_devices <- function(variable = Sys.getenv("CUDA_VISIBLE_DEVICES", NA)) {
   if (is.na(variable)) {
     return(NULL)
@@ -58,8 +58,8 @@ visible_devices <- function(variable = Sys.getenv("CUDA_VISIBLE_DEVICES", NA)) {
   names[nzchar(names)]
 }
 
-# Is this the only process of a job of Slurm's on this machine? Its GPUs are
-# then this one's.
+# Returns TRUE if this is the only process of a Slurm job on this machine. The
+# job's GPUs then belong to it.
 in_job_alone <- function() {
   tasks <- Sys.getenv("SLURM_STEP_TASKS_PER_NODE", Sys.getenv(
     "SLURM_TASKS_PER_NODE"
@@ -67,15 +67,15 @@ in_job_alone <- function() {
   nzchar(Sys.getenv("SLURM_JOB_ID")) && grepl("^1([(]x[0-9]+[)])?$", tasks)
 }
 
-# The same GPU may have another number in another job, whose processes see its
-# own alone.
+# A GPU may have another number in another job, whose processes see only their
+# own GPUs.
 device_keys <- function(names) {
   job <- Sys.getenv("SLURM_JOB_ID")
   keys <- if (nzchar(job)) paste(job, names, sep = "-") else names
   gsub("[^A-Za-z0-9-]", "_", keys)
 }
 
-# A folder of this machine and this user.
+# The folder belongs to this machine and this user.
 host_folder <- function() {
   folder <- file.path(
     dirname(tempdir()), paste0("fsknn-gpus-", Sys.info()[["effective_user"]])

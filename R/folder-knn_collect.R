@@ -48,7 +48,7 @@ knn_collect <- function(folder, ..., wait = FALSE, num_threads = NULL) {
   finish_search(found, search, call)
 }
 
-# All results, read and checked; an error where some are not there.
+# Reads and checks all results. It is an error if some are missing.
 collect_folder <- function(job, wait, call) {
   answer <- new_answer(job$work)
   pause <- 0.1
@@ -84,7 +84,7 @@ abort_tasks_left <- function(job, left, count, call) {
   )
 }
 
-# The answer of a verb, of what the core found.
+# Makes the answer of a verb from the answer of the core.
 finish_search <- function(found, search, call) {
   request <- search$request
   if (asks_triples(request)) {

@@ -68,13 +68,14 @@ knn_status <- function(folder, ...) {
   )
 }
 
-# Column by column: a data frame for each of many rows takes seconds.
+# The table is built by columns: one data frame for each of many rows takes
+# seconds.
 who_works <- function(job, state) {
   tasks <- which(!state$done & state$generation > 0)
   paths <- claim_file(job, tasks, state$generation[tasks])
   texts <- lapply(paths, claim_text)
   silent <- as.double(time_of_folder(job) - file.mtime(paths), units = "secs")
-  # Others were ended between two looks.
+  # The other claims were deleted since the folder was listed.
   there <- which(!vapply(texts, is.null, NA) & !is.na(silent))
   texts <- vapply(texts[there], identity, "")
   facts <- lapply(texts, claim_facts)
@@ -91,7 +92,7 @@ who_works <- function(job, state) {
   )
 }
 
-# By the clock that files of the folder have their times from.
+# Uses the clock that sets the times of files in this folder.
 time_of_folder <- function(job) {
   path <- job_file(job, paste0("aside-", random_word()))
   on.exit(unlink(path, expand = FALSE))
@@ -113,12 +114,13 @@ who_worked <- function(job, state) {
   )
 }
 
-# Opening a file for each task is most of what a status takes: the session keeps
-# those of the last folder, and reads again what is new or was written anew.
+# Most of the time of a status is spent on opening a file for each task. The
+# session therefore keeps the receipts of the last folder and reads only those
+# that are new or changed.
 all_receipts <- function(job, tasks) {
   files <- job_file(job, sprintf("receipt-%06d", tasks))
   written <- as.double(file.mtime(files))
-  # A worker may not have written one, or not yet.
+  # A worker may not have written its receipt yet, or never write it.
   there <- !is.na(written)
   key <- paste(job$print, files, sprintf("%.9f", written))[there]
   new <- !key %in% session$receipts$key

@@ -110,7 +110,7 @@ knn_work <- function(folder, ..., backend = c("auto", "cuda", "cpu"),
   invisible(worked$done)
 }
 
-# What this worker works with: its own backend, devices and threads.
+# Returns the request with the backend, devices and threads of this worker.
 request_of_worker <- function(request, backend, devices, num_threads, call) {
   chosen <- choose_backend(backend, devices, call = call)
   automatic <- is_automatic(devices = devices, backend = backend)
@@ -139,8 +139,8 @@ request_of_worker <- function(request, backend, devices, num_threads, call) {
   request
 }
 
-# A folder that somebody made, ready to work in: see open_folder(). lent: list(
-# values, queries) where this process has them already.
+# Prepares an existing folder for work: see open_folder(). `lent` is
+# list(values, queries) if this process already has them.
 join_folder <- function(folder, arg, lent, call) {
   check_folder_name(folder, arg, call)
   if (!dir.exists(folder)) {
@@ -197,8 +197,8 @@ check_version <- function(job, known, call) {
   )
 }
 
-# The call that makes the folder may be at it still: as long as what it writes
-# grows.
+# The call that makes the folder may still be writing. It is alive as long as
+# its files grow.
 wait_for_parts <- function(job, lent, call) {
   began <- cpp_steady_seconds()
   written <- 0
@@ -241,8 +241,8 @@ wait_for_parts <- function(job, lent, call) {
   }
 }
 
-# Splits of rows and stages read all points each time: from memory, where they
-# fit. Block pairs read their two blocks, from the file.
+# Splits of rows and stages read all points each time: from memory, if they fit.
+# Block pairs read their two blocks from the file.
 hold_in_memory <- function(parts, job, call) {
   if (job$plan$kind != "pairs") {
     for (name in c("values", "queries")) {

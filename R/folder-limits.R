@@ -1,14 +1,15 @@
-# From what a task of the k nearest can start: how far the k-th neighbour of
-# each of its points is, among those that finished tasks found. A pair that is
-# strictly farther than that is none of the k nearest, whatever else is found;
-# one that is as far may be, by its number, and is never dropped. Limits are
-# made of results alone whose digest agrees.
+# Limits of a task for the k nearest: for each point, the distance of its k-th
+# neighbour in the results of finished tasks. A pair that is strictly farther is
+# not among the k nearest, whatever else is found. A pair at the same distance
+# may be, by its number, and is never dropped. Limits come only from results
+# whose digest is correct.
 
-# How many results of each block are read for it: the first ones cut most.
+# At most this many results are read for each block: the first ones lower the
+# limits most.
 most_read <- 12L
 
-# One for each point of the task's blocks, or NULL. Where all is collected here,
-# all that was collected counts.
+# Returns one limit for each point of the task's blocks, or NULL. If this
+# process collects the answer, everything that it has collected counts.
 limits_of_task <- function(job, task, state, call) {
   work <- job$work
   if (work$plan$kind != "pairs" || is_within(work$request)) {
@@ -25,8 +26,9 @@ limits_of_task <- function(job, task, state, call) {
   limits_of(whole, bounds$a, bounds$b)
 }
 
-# NULL where there is no memory for them: without limits more is told of, and
-# nothing else. Only what is of blocks that were worked on is ever touched.
+# Returns NULL if there is not enough memory. Without limits, tasks report more
+# pairs, but the answer is the same. Only the pages of blocks that were worked
+# on are ever touched.
 lists_for_limits <- function(job) {
   if (is.null(job$lists)) {
     lists <- tryCatch(
@@ -56,7 +58,7 @@ learn_blocks <- function(job, task, state, call) {
   }
 }
 
-# Takes what a task found into the lists that limits come from.
+# Merges the result of a task into the lists that limits come from.
 learn_task <- function(job, task, found, call) {
   if (is.null(job$lists) || job$merged[[task]]) {
     return(invisible())

@@ -1,9 +1,10 @@
-# Long work in a folder (see folder-protocol.R): a search by tasks, each kept as it is
-# done, by this process, by workers of BiocParallel's, by others that run
-# knn_work(). The answer is that of one search to the last bit.
+# Long work in a folder (see folder-protocol.R): a search by tasks, each of
+# which is stored when it is done. Tasks are done by this process, by
+# BiocParallel workers, or by other processes that run knn_work(). The answer is
+# identical, to the last bit, to that of one search.
 
-# What is asked for besides the search, checked as far as that goes without it;
-# NULL where it is a plain search.
+# Checks the arguments for long work as far as that is possible without the
+# search. Returns NULL for a plain search.
 check_long_work <- function(BPPARAM, checkpoint, options,
                             num_threads = NULL, call = caller_env()) {
   workers <- check_workers(BPPARAM, options, num_threads, call = call)
@@ -17,8 +18,8 @@ check_long_work <- function(BPPARAM, checkpoint, options,
   )
 }
 
-# options(fsknn.split_size = ): rows, or points of a block, in a task; NULL:
-# automatic.
+# options(fsknn.split_size = ) is the number of rows, or of points of a block,
+# in a task. NULL is automatic.
 check_split_size <- function(call = caller_env()) {
   size <- getOption("fsknn.split_size")
   if (!is.null(size)) {
@@ -29,8 +30,8 @@ check_split_size <- function(call = caller_env()) {
   }
 }
 
-# What ask_core() gives, found by tasks. take: called with the part that each
-# task found, in their order, of an answer that is not put together.
+# Returns what ask_core() returns, found by tasks. If the answer is not
+# assembled, `take` is called with the part of each task, in order.
 find_in_folder <- function(search, take = NULL, call = caller_env()) {
   started <- Sys.time()
   work <- new_work(search)
@@ -85,7 +86,7 @@ find_in_folder <- function(search, take = NULL, call = caller_env()) {
   found
 }
 
-# All are done, and were whole when they were looked at.
+# All tasks are done, and their files were undamaged when they were checked.
 take_kept_parts <- function(job, take, call) {
   for (task in seq_len(num_tasks(job$work))) {
     file <- read_task(job, task, call)
@@ -100,7 +101,7 @@ take_kept_parts <- function(job, take, call) {
   }
 }
 
-# What the workers need, and no names of points.
+# Workers need these parts, but not the names of points.
 new_work <- function(search) {
   work <- list(
     values = search$points$values,
@@ -113,7 +114,7 @@ new_work <- function(search) {
   work
 }
 
-# Puts what is there into the answer.
+# Adds the results that exist already to the answer.
 take_kept <- function(job, answer, bar, call) {
   state <- look_at_folder(job, call)
   bad <- collect_tasks(job, answer, state, bar, call)
@@ -122,16 +123,16 @@ take_kept <- function(job, answer, bar, call) {
   )
 }
 
-# When all is collected: deletes failures, and what dead processes left. A file
-# of a living process stays: without its lease it could make no claim.
+# After collection, deletes failures and the files of dead processes. A file of
+# a living process stays: without its lease it could make no claim.
 clean_folder <- function(job) {
   listed <- function(pattern) {
     list.files(job$folder, pattern, full.names = TRUE)
   }
   parts <- listed(paste0("^fsknn-.*", unfinished_file, "$"))
   aside <- listed("^fsknn-aside-[0-9a-f]+$")
-  # Listed after the unfinished files: whoever writes a task, a receipt or a
-  # failure holds a lease until it is written.
+  # Claims are listed after the unfinished files: a worker that writes a task, a
+  # receipt or a failure holds its lease until the file is complete.
   claims <- listed("^fsknn-(claim|lease)-[0-9a-f-]+$")
   lapsed <- have_lapsed(job, c(parts, aside, claims))
   dead <- are_processes_gone(vapply(claims, function(path) {
@@ -147,8 +148,8 @@ clean_folder <- function(job) {
   )
 }
 
-# Those of these files that nobody has written to for as long as a lease lasts,
-# by the clock of the file system.
+# Returns the files that have not been written for lease_seconds, by the clock
+# of the file system.
 have_lapsed <- function(job, files) {
   if (length(files) == 0) {
     return(character())

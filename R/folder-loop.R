@@ -1,16 +1,16 @@
-# The loop of everybody who works in a folder: workers that were started by hand
-# or by BiocParallel, and the call that made it. It claims a task, does it,
-# keeps what it found, until all are done. The call besides collects: what is
-# done, by whomever, is read, checked and put into the answer.
+# The loop of every process that works in a folder: workers started by hand or
+# by BiocParallel, and the call that made the folder. It claims a task, does it
+# and stores the result, until all are done. The call also collects: it reads
+# and checks every result, whoever computed it, and adds it to the answer.
 
-# job: of a folder, with work (as of new_work()) and request (the worker's own:
-# backend, devices, threads). more:
-#   answer    what to collect to (see folder-collect.R), or NULL
-#   bar       of new_split_bar(), or NULL
-#   alone     work only where nobody else does
-#   wait      stay while others work on what is left, to do what they do not
-#   most      tasks to do at most
-# Gives the number of tasks done here; or the failure that ended the work.
+# `job` is a folder with work (as from new_work()) and request (the worker's
+# own: backend, devices, threads). Further arguments:
+#   answer    the answer to collect into (see folder-collect.R), or NULL
+#   bar       from new_split_bar(), or NULL
+#   alone     work only if nobody else does
+#   wait      stay while others work, to do what they leave undone
+#   most      maximum number of tasks
+# Returns the number of tasks done here, or the failure that ended the work.
 work_in_folder <- function(job, answer = NULL, bar = NULL, alone = FALSE,
                            wait = TRUE, most = Inf, call = caller_env()) {
   done <- 0L
@@ -42,7 +42,7 @@ work_in_folder <- function(job, answer = NULL, bar = NULL, alone = FALSE,
       if (!wait) {
         return(list(done = done))
       }
-      # Waits twenty times as long as a look takes.
+      # A pause lasts at most 20 times as long as listing the folder takes.
       longest <- max(2, 20 * (cpp_steady_seconds() - began))
       cpp_wait(pause)
       pause <- min(pause * 1.5, longest, job$lease_seconds / 4)
@@ -53,12 +53,12 @@ work_in_folder <- function(job, answer = NULL, bar = NULL, alone = FALSE,
   }
 }
 
-# The call that started this worker is over.
+# Returns TRUE if the call that started this worker has ended.
 is_called_off <- function(job) {
   !is.null(job$request$watch) && !file.exists(job$request$watch)
 }
 
-# Gives whether it was done.
+# Returns TRUE if the task was done.
 do_task <- function(job, claim, state, answer, bar, call) {
   on.exit(cpp_release(claim$lease))
   task <- claim$task
@@ -101,8 +101,8 @@ do_task <- function(job, claim, state, answer, bar, call) {
   TRUE
 }
 
-# Puts what is done into the answer. What is not as it was written makes room
-# for another trial. Gives list(damaged, other): tasks whose files were so.
+# Adds finished tasks to the answer. A damaged result is removed to allow
+# another trial. Returns list(damaged, other), the tasks with such files.
 collect_tasks <- function(job, answer, state, bar, call) {
   bad <- list(damaged = integer(), other = integer())
   for (task in which(state$done & !answer$taken)) {
@@ -119,8 +119,8 @@ collect_tasks <- function(job, answer, state, bar, call) {
   bad
 }
 
-# Who did a task, and in how many seconds. For knn_status() alone: that it can't
-# be written is no matter.
+# Records who did a task, and its time in seconds. Only knn_status() reads it,
+# so a failure to write it is ignored.
 write_receipt <- function(job, task, seconds) {
   path <- job_file(job, sprintf("receipt-%06d", task))
   me <- this_process()
@@ -134,7 +134,7 @@ write_receipt <- function(job, task, seconds) {
   )
 }
 
-# --- told --------------------------------------------------------------------
+# --- messages ----------------------------------------------------------------
 
 tell_resumed <- function(job, num_done, num_tasks, bad, seen) {
   if (seen == 0) {
@@ -142,7 +142,8 @@ tell_resumed <- function(job, num_done, num_tasks, bad, seen) {
   }
   damaged <- first_few(bad$damaged)
   other <- first_few(bad$other)
-  # What is put in by braces says how many there are, too: qty() comes after it.
+  # A value in braces sets the quantity for plurals, too, so qty() comes after
+  # it.
   cli::cli_inform(
     c(
       i = "{num_done} of {num_tasks} task{?s} {cli::qty(num_done)}{?is/are}
@@ -164,7 +165,7 @@ tell_resumed <- function(job, num_done, num_tasks, bad, seen) {
 
 # --- progress ----------------------------------------------------------------
 
-# One bar over all tasks; the core draws into it, too.
+# All tasks share one bar, and the core draws into it, too.
 new_split_bar <- function(shown, count, what = "Nearest neighbours") {
   bar <- new.env(parent = emptyenv())
   bar$drawn <- if (shown) cpp_new_bar(what)
@@ -173,7 +174,7 @@ new_split_bar <- function(shown, count, what = "Nearest neighbours") {
   bar
 }
 
-# The stretch of the bar that the next `count` are.
+# Returns the part of the bar that the next `count` tasks cover.
 split_share <- function(bar, count) {
   c(bar$done, bar$done + count) / bar$num_rows
 }

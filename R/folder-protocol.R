@@ -1,8 +1,8 @@
-# A folder as the protocol of long work: whatever works on a search, one process
-# or many, on one machine or several that share the folder, at the same time or
-# one after another, agrees with the others by files in it alone.
+# The folder of long work is its protocol. The processes that work on a search
+# agree with each other only by files in it. They may be one or many, on one
+# machine or several that share the folder, at the same time or in turn.
 #
-#   fsknn-search             what the search is, as text, and how it is cut up
+#   fsknn-search             what the search is, as text, and its division
 #   fsknn-work               what a worker needs to know besides its points
 #   fsknn-points, -query     the points, with a digest of each
 #   fsknn-task-000001        a task's part of the answer: see folder-task_file.R
@@ -10,17 +10,17 @@
 #   fsknn-lease-*            the file of that claim's owner, under its own name
 #   fsknn-receipt-000001     who did it, and how long it took
 #   fsknn-failure-000001-1   what went wrong: see folder-failures.R
-#   fsknn-call-*             there as long as a call is that started workers
+#   fsknn-call-*             exists as long as a call that started workers
 #
-# What has a name is whole: it was written under another one, which nobody can
-# foretell, and linked or renamed. Where several write the same file the first
-# link wins and the others' are dropped; whichever it is, the answer is the
-# same. Files of the answer are sealed (see core/files/sealed_file.hpp): one that is
-# not as it was written (a broken disk, another program) is told from it. All
-# have the search's fingerprint, a digest of its text and of how it is cut up:
-# that of another search, or of other rows, is told too. Such a task is done
-# again. A damaged fsknn-search is an error: what else is in the folder may be
-# somebody's.
+# A file with its final name is complete: it was written under another name,
+# which is unpredictable, and then linked or renamed. If several processes write
+# the same file, the first link wins and the others' are dropped. The answer is
+# the same in each case. Files of the answer are sealed (see
+# core/files/sealed_file.hpp), which detects damage by a broken disk or another
+# program. All have the fingerprint of the search, a digest of its text and its
+# division. This detects files of another search or of other rows, too. Such a
+# task is done again. A damaged fsknn-search is an error, because the other
+# files in the folder may belong to somebody else.
 
 check_checkpoint <- function(checkpoint, call = caller_env()) {
   if (is.null(checkpoint)) {
@@ -50,12 +50,12 @@ check_folder_name <- function(folder, arg, call) {
   folder
 }
 
-# An environment:
+# Creates an environment:
 #   folder, given   its path, and as the user wrote it; arg: by which argument
 #   print           the fingerprint that its files have
-#   text            what the search is, as of fingerprint()
+#   text            what the search is, as from fingerprint()
 #   plan            list(kind, size): see search-tasks.R
-#   lease_seconds   how long a count may stand still
+#   lease_seconds   maximum time between two changes of a claim's counter
 new_job <- function(folder, arg = "checkpoint") {
   job <- new.env(parent = emptyenv())
   job$given <- folder
@@ -66,7 +66,7 @@ new_job <- function(folder, arg = "checkpoint") {
   job
 }
 
-# options(fsknn.lease_seconds = ): see folder-claims.R.
+# For options(fsknn.lease_seconds = ), see folder-claims.R.
 lease_seconds <- function(call = caller_env()) {
   seconds <- getOption("fsknn.lease_seconds", 60)
   good <- is.numeric(seconds) && length(seconds) == 1 && is.finite(seconds) &&
@@ -82,7 +82,8 @@ lease_seconds <- function(call = caller_env()) {
   as.double(seconds)
 }
 
-# Sixteen hexadecimal digits that no other process has, by no seed of R's.
+# Returns 16 hexadecimal digits that no other process has. They do not depend on
+# R's seed.
 random_word <- function() {
   session$words <- (session$words %||% 0) + 1
   cpp_digest_raw(charToRaw(paste(
@@ -91,8 +92,7 @@ random_word <- function() {
   )))
 }
 
-# Makes the folder of `work`, or joins those who work in it. NULL where nothing
-# is kept.
+# Creates the folder of `work`, or joins those who work in it.
 open_folder <- function(given, work, call) {
   dir.create(given, showWarnings = FALSE, recursive = TRUE)
   if (!dir.exists(given)) {
@@ -111,7 +111,7 @@ open_folder <- function(given, work, call) {
       job, "search", "search", 0, cpp_digest_raw(bytes), list(text = bytes),
       call
     )
-    # Another call may have made it meanwhile.
+    # Another call may have created it in the meantime.
     known <- if (first) c(plan, text) else read_search_text(job, call)
   }
   check_same_search(job, known, text, call)
@@ -133,10 +133,10 @@ job_file <- function(job, name) {
   file.path(job$folder, paste0("fsknn-", name))
 }
 
-# How the name of a file ends that is not whole yet.
+# The name of an incomplete file ends with this pattern.
 unfinished_file <- "[.]part-[0-9a-f]{16}"
 
-# New or empty, or made by us.
+# The folder must be new or empty, or made by this package.
 check_folder_is_ours <- function(job, call) {
   files <- list.files(job$folder, all.files = TRUE, no.. = TRUE)
   if (length(files) == 0 || "fsknn-search" %in% files) {
@@ -145,7 +145,7 @@ check_folder_is_ours <- function(job, call) {
   if ("fsknn-search.dcf" %in% files) {
     abort_unreadable(job, "It was made by another version of fsknn.", call)
   }
-  # Ended before it had written what it searches for.
+  # These files are left by a call that ended before it had written its search.
   ours <- paste0("^fsknn-(lock|search", unfinished_file, ")$")
   others <- files[!grepl(ours, files)]
   if (length(others) == 0 || file.exists(job_file(job, "search"))) {
@@ -162,7 +162,7 @@ check_folder_is_ours <- function(job, call) {
   )
 }
 
-# Named text, or NULL where there is none yet.
+# Returns named text, or NULL if the file does not exist yet.
 read_search_text <- function(job, call) {
   file <- in_files(
     cpp_read_sealed(
@@ -192,7 +192,7 @@ read_search_text <- function(job, call) {
 
 other_folder <- "Give another folder, or delete this one."
 
-# hint: what to do.
+# `hint` says how to proceed.
 abort_unreadable <- function(job, why, call, hint = other_folder) {
   cli_abort(
     c(
@@ -205,11 +205,11 @@ abort_unreadable <- function(job, why, call, hint = other_folder) {
   )
 }
 
-# Of what whoever has the points writes anew.
+# This is the hint for files that the owner of the points can write again.
 mended_by_search <- "The search that made it mends it: call it again, with the
                      same {.arg checkpoint}."
 
-# Gives whether this file has the name now.
+# Returns TRUE if the new file got the name.
 write_once <- function(job, name, kind, number, print, columns, call) {
   in_files(
     cpp_write_sealed(
@@ -219,7 +219,7 @@ write_once <- function(job, name, kind, number, print, columns, call) {
   )$first
 }
 
-# What the file system refused, in words; else the answer.
+# Raises an error if the file system refused, and otherwise returns the answer.
 in_files <- function(answer, job, call) {
   if (!identical(answer$failure, "file")) {
     return(in_core(answer, call))
@@ -235,10 +235,10 @@ in_files <- function(answer, job, call) {
   )
 }
 
-# --- what workers need to know -----------------------------------------------
+# --- description of the work -------------------------------------------------
 
-# Written by each call, where it is not there yet: whoever comes later reads it.
-# with_points: FALSE where all who will work have the points already.
+# Each call writes the missing files for those who come later. `with_points` is
+# FALSE if all workers have the points already.
 write_work <- function(job, search, work, with_points, call) {
   parts <- list(
     version = package_version_text(), lease_seconds = job$lease_seconds,
@@ -251,15 +251,16 @@ write_work <- function(job, search, work, with_points, call) {
   job$lease_seconds <- read_work(job, call)$lease_seconds
 }
 
-# Without what holds for this call alone: later ones may have other room, and a
-# file for triples where this one has none.
+# Removes what holds only for this call: later calls may have other memory, and
+# may want a file for triples.
 request_for_all <- function(request) {
   request$bar <- NULL
   request$triples[c("most", "to_file", "with_pairs")] <- NULL
   request
 }
 
-# What making the answer of what was found takes, without the values.
+# Returns what is needed to make the answer from the results, without the
+# values.
 search_for_collecting <- function(search) {
   kept <- search[intersect(
     names(search),
@@ -274,8 +275,8 @@ search_for_collecting <- function(search) {
   kept
 }
 
-# A whole one is left alone, so that a finished folder may be read-only. One
-# that is damaged is replaced: its writer has what it should be.
+# An undamaged file is left alone, so that a finished folder may be read-only. A
+# damaged one is replaced, because its writer knows the right content.
 write_mended <- function(job, name, columns, call) {
   is_whole <- function() read_sealed_work(job, name, call)$state == "whole"
   if (is_whole()) {
@@ -301,7 +302,7 @@ read_sealed_work <- function(job, name, call) {
   )
 }
 
-# NULL where it is not there yet.
+# Returns NULL if the file does not exist yet.
 read_work <- function(job, call) {
   file <- read_sealed_work(job, "work", call)
   if (file$state == "missing") {
@@ -316,7 +317,8 @@ read_work <- function(job, call) {
   unserialize(file$columns$parts)
 }
 
-# Rows go to a file of their own; what makes them, or nothing, to fsknn-work.
+# Rows are written to a file of their own. Recipes for rows are stored in
+# fsknn-work.
 write_rows <- function(job, name, values, work, with_points, call) {
   if (!is.matrix(values) && !is_row_file(values)) {
     return(list(values = values))
@@ -344,7 +346,8 @@ write_rows <- function(job, name, values, work, with_points, call) {
   list(in_file = TRUE)
 }
 
-# As the core takes them; NULL where the file is not there yet.
+# Returns rows in the form that the core takes, or NULL if the file does not
+# exist yet.
 read_point_rows <- function(job, name, part, call) {
   if (!isTRUE(part$in_file)) {
     return(list(values = part$values))

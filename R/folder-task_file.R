@@ -1,12 +1,12 @@
-# A task's part of the answer as the columns of a sealed file (see
-# core/files/sealed_file.hpp), and back. Lists, one vector a row, are counts and all
-# that is in them; facts are a column of doubles.
+# Converts a task's part of the answer to the columns of a sealed file (see
+# core/files/sealed_file.hpp), and back. Lists with one vector for each row are
+# stored as counts and concatenated values. Facts are a column of doubles.
 
 task_file <- function(job, task) {
   job_file(job, sprintf("task-%06d", task))
 }
 
-# Gives whether it is the first one, which alone counts.
+# Returns TRUE if this result is the first one, since only that counts.
 write_task <- function(job, task, found, call) {
   work <- job$work
   columns <- columns_of_task(work, found, task_form(work, task))
@@ -15,7 +15,7 @@ write_task <- function(job, task, found, call) {
   )
 }
 
-# list(state, found): as cpp_read_sealed() and the search give them.
+# Returns list(state, found), as from cpp_read_sealed() and the search.
 read_task <- function(job, task, call) {
   work <- job$work
   form <- task_form(work, task)
@@ -45,9 +45,9 @@ take_task_away <- function(job, task, call) {
   })
 }
 
-# A file that is not what it should be makes room for another one. Under a name
-# of its own it is looked at again: somebody else may have been faster, and this
-# be the new one.
+# Removes a bad file to allow another trial. It is first renamed and then
+# checked again, because another process may just have replaced it with a good
+# one.
 take_file_away <- function(job, task, call, is_good) {
   path <- task_file(job, task)
   aside <- job_file(job, paste0("aside-", random_word()))
@@ -66,7 +66,7 @@ take_file_away <- function(job, task, call, is_good) {
   unlink(aside, expand = FALSE)
 }
 
-# Facts of a task, by the names and of the types that the core has for them.
+# Facts of a task have the names and types of the core.
 task_facts <- list(
   pairs_filtered = 0, pairs_apart = 0, pairs_exact = 0, rows_redone = 0,
   rows_widened = 0, rows_short = 0, seconds_prepare = 0, seconds_search = 0,
@@ -74,8 +74,8 @@ task_facts <- list(
   filtered = FALSE, filter_form = 0L, filter_bits = 0L, streamed = FALSE
 )
 
-# What a task's file must hold: columns by name (their types), and how many
-# values each has; NA where only the search could tell.
+# Returns the form of a task's file: the types of its columns by name, and their
+# lengths. NA is a length that is known only after the search.
 task_form <- function(work, task) {
   request <- work$request
   in_lists <- work$plan$kind == "pairs" ||
@@ -124,15 +124,16 @@ typed_columns <- function(integers, correlation) {
   )
 }
 
-# In each column, of the k nearest of a range of rows.
+# Returns the number of entries in each column, for the k nearest of a range of
+# rows.
 entries_of_task <- function(work, task) {
   ends <- first_entries(work)[task + 0:1]
   entries <- ends[[2]] - ends[[1]]
   if (work$request$as_edges) entries else entries * row_width(work$request)
 }
 
-# Where in the columns of the answer each range begins (rows, or edges), and the
-# last one ends.
+# Returns the offset of each range in the columns of the answer (in rows or
+# edges), and the end of the last.
 first_entries <- function(work) {
   request <- work$request
   first <- c(
@@ -161,8 +162,7 @@ columns_of_task <- function(work, found, form) {
   columns[names(form$types)]
 }
 
-# What the search would have given; NULL for numbers that no search gives, which
-# nothing is to be asked of.
+# Returns the part as the search returned it, or NULL if a value is impossible.
 task_of_columns <- function(work, columns) {
   if (!are_in_range(work, columns)) {
     return(NULL)
@@ -183,7 +183,7 @@ task_of_columns <- function(work, columns) {
   found
 }
 
-# NULL where they do not go together.
+# Returns NULL if the columns do not match.
 rows_of_columns <- function(columns, by_pairs) {
   if (by_pairs) {
     entries <- lengths(columns[names(columns) != "count"])
@@ -207,7 +207,7 @@ are_in_range <- function(work, columns) {
   }
   points <- as.integer(nrow(work$values))
   by_pairs <- work$plan$kind == "pairs"
-  # Rows may be short of neighbours; edges are there, or not.
+  # Rows may have too few neighbours, but an edge always has both ends.
   cpp_all_between(columns$index %||% integer(), 1L, points, !by_pairs) &&
     (!by_pairs || cpp_all_between(columns$count, 0L, points, FALSE)) &&
     cpp_all_between(columns$from %||% integer(), 1L, points, FALSE) &&

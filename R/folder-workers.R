@@ -1,7 +1,7 @@
-# Workers of BiocParallel: who they are, what they may use, and how they are
-# started. What they do is the loop of folder-loop.R.
+# BiocParallel workers: which they are, what they may use, and how they are
+# started. Their work is the loop of folder-loop.R.
 
-# NULL, or list(param, count, local, groups, ...): see there.
+# Returns NULL, or list(param, count, local, forked, num_threads, groups).
 check_workers <- function(BPPARAM, options, num_threads = NULL,
                           call = caller_env()) {
   if (is.null(BPPARAM)) {
@@ -39,7 +39,7 @@ are_forked <- function(BPPARAM) {
   methods::is(BPPARAM, "MulticoreParam")
 }
 
-# Whether all are on this machine. Of MPI's nobody knows.
+# Returns TRUE if all workers are on this machine. For MPI that is unknown.
 are_local <- function(BPPARAM) {
   if (are_forked(BPPARAM)) {
     return(TRUE)
@@ -74,8 +74,8 @@ check_shared_folder <- function(workers, folder, call) {
   )
 }
 
-# The backend that a call with workers runs on. Forked workers can't use a GPU
-# that this process has looked at, and to choose one is to look.
+# Returns the backend of a call with workers. Forked workers cannot use a GPU
+# that this process has queried, and choosing a backend queries the GPUs.
 backend_for <- function(BPPARAM, backend, devices, call = caller_env()) {
   if (is.null(BPPARAM) || !are_forked(BPPARAM)) {
     return(backend)
@@ -94,12 +94,13 @@ backend_for <- function(BPPARAM, backend, devices, call = caller_env()) {
   if (identical(backend, "auto") || length(backend) > 1) "cpu" else backend
 }
 
-# Threads of each worker; NA: it finds out for itself.
+# Returns the number of threads of each worker. With NA, the worker determines
+# it.
 worker_threads <- function(workers, num_threads) {
   if (!is.null(num_threads)) {
     return(as.integer(num_threads))
   }
-  # The threads of the parent do not come along with a fork.
+  # The threads of the parent do not survive a fork.
   if (workers$forked) {
     return(1L)
   }
@@ -109,8 +110,8 @@ worker_threads <- function(workers, num_threads) {
   max(1L, default_num_threads() %/% workers$count)
 }
 
-# Which GPUs each worker has: one, or an even share of them. Workers of other
-# machines share theirs out there: see folder-host_gpus.R.
+# Returns the GPUs of each worker: one, or an equal share. Workers on other
+# machines share theirs as in folder-host_gpus.R.
 device_groups <- function(workers, devices, call,
                           device_table = cuda_devices) {
   if (!workers$local) {
@@ -133,21 +134,21 @@ device_groups <- function(workers, devices, call,
   unname(split(devices, (seq_along(devices) - 1L) %% workers$count))
 }
 
-# Children that are forked when they are needed have all that this process has.
+# Children that are forked on demand have all data of this process.
 have_all <- function(workers) {
   workers$forked && !BiocParallel::bpisup(workers$param)
 }
 
 # --- the parent --------------------------------------------------------------
 
-# Starts them, and waits until they end. What they did is in the folder, and
-# what they did not is the caller's: one that was killed ends no call.
+# Starts the workers and waits until they end. Their results are in the folder,
+# and the caller does the rest, so a killed worker does not end the call.
 work_by_workers <- function(job, workers, call, start = start_workers) {
   office <- open_office()
   watched <- job_file(job, paste0("call-", random_word()))
   file.create(watched)
   state <- new.env(parent = emptyenv())
-  # Gone, they tell workers that nobody waits for them any more.
+  # Deleting these files tells workers that nobody waits for them any more.
   end <- function() {
     unlink(watched, expand = FALSE)
     close_office(office)
@@ -172,7 +173,7 @@ work_by_workers <- function(job, workers, call, start = start_workers) {
     on_host = !workers$local
   )
   replies <- tryCatch(
-    # Before anything waits for them.
+    # An interrupt must reach the workers before anything waits for them.
     withCallingHandlers(
       start(workers, order), interrupt = function(condition) end()
     ),
@@ -189,8 +190,8 @@ start_workers <- function(workers, order) {
   )
 }
 
-# What they said is said. Where none of them would work that is an error: the
-# caller asked for workers.
+# Repeats the conditions of the workers. If all of them refused, it is an error,
+# because the caller requested workers.
 hear_replies <- function(replies, job, call) {
   if (inherits(replies, "error")) {
     tell_lost_worker(conditionMessage(replies))
@@ -227,7 +228,7 @@ tell_lost_worker <- function(words) {
   )
 }
 
-# Children that nobody asked how they fared would be asked by the next call.
+# Without this, the next call would receive the results of these children.
 forget_children <- function(workers) {
   if (workers$forked) {
     suppressWarnings(
@@ -236,7 +237,7 @@ forget_children <- function(workers) {
   }
 }
 
-# A folder of this machine that is there as long as the call is.
+# Creates a folder on this machine that exists as long as the call.
 open_office <- function() {
   office <- tempfile("fsknn-workers-")
   dir.create(office)
@@ -263,7 +264,8 @@ signal_again <- function(conditions) {
 
 # --- a worker ----------------------------------------------------------------
 
-# Runs in the worker; gives list(done, refused, conditions) and no error.
+# Runs in the worker and returns list(done, refused, conditions). It raises no
+# error.
 work_as_worker <- function(number, order) {
   said <- new.env(parent = emptyenv())
   keep <- function(muffle) {

@@ -1,21 +1,21 @@
-# Pairs of two blocks of the points, and the whole answer that is put together
-# of such parts. The blocks of a search are those of R/search-block_pairs.R.
+# Searches the pairs of two blocks of the points, and merges such parts into the
+# answer. The blocks of a search are those of R/search-block_pairs.R.
 
-# values: as ask_core() takes them; rows in a file are read of the two blocks
-# alone. a, b: c(first, last), rows of `values`, b after a; NULL: a with itself.
-# request: of new_request(), of the k nearest or all within a distance; its
-# `largest` is of all points, or -1, and then all are looked at. limits: of the
-# k nearest, NULL or one for each row of a, then of b: pairs that are strictly
-# farther than a point's limit are not told of to that point. Inf: all are,
-# -Inf: none.
+# `values` are as in ask_core(). From a file, only the rows of the two blocks
+# are read. `a` and `b` are c(first, last), rows of `values`, b after a. NULL
+# for `b` searches a with itself. `request` is from new_request(), for the k
+# nearest or all within a distance. Its `largest` is over all points. If it is
+# -1, all points are examined. `limits`, for the k nearest, is NULL or one value
+# for each row of a, then of b. Pairs strictly farther than a point's limit are
+# not reported for that point. With Inf all are reported, with -Inf none.
 #
-# Gives list(count, index, distance, correlation, stats), or the core's failure.
-# count: of each row of a, then of b. The others: row after row, index of all
-# points. Of the k nearest a point has at most k of the other block, those at
-# most its limit away, by (distance, index). Of all within a distance each pair
-# is told of once, with its point of a (of a alone: with the lower number), if
-# it is within the limit of either point; correlations are there where the
-# metric is one.
+# Returns list(count, index, distance, correlation, stats), or the core's
+# failure. `count` is for each row of a, then of b. The others follow row by
+# row; `index` is among all points. For the k nearest, a point has at most k of
+# the other block, within its limit, by (distance, index). For all within a
+# distance, each pair is reported once, if it is within the limit of either
+# point. It belongs to its point of a, and within a alone to the lower number.
+# Correlations are returned if the metric is one.
 ask_between <- function(values, a, b, request, limits = NULL) {
   found <- cpp_between(values, c(a, b), limits, request)
   if (identical(found$failure, "too_many_pairs")) {
@@ -24,10 +24,10 @@ ask_between <- function(values, a, b, request, limits = NULL) {
   found
 }
 
-# The whole answer: new_merged() has nothing yet, merge_part() takes parts of
-# ask_between() in any order, each with its blocks, limits_of() tells what the
-# next one need not look for, and merged_answer() is it. Of the k nearest a part
-# may come any number of times.
+# The whole answer, merged from parts: new_merged() creates it empty.
+# merge_part() adds parts of ask_between(), with their blocks, in any order.
+# limits_of() gives the limits for the next part, and merged_answer() the
+# answer. For the k nearest, a part may be added more than once.
 new_merged <- function(num_points, request, call = caller_env()) {
   whole <- if (is_within(request)) {
     cpp_new_pairs(num_points, request)
@@ -54,7 +54,7 @@ merge_part <- function(whole, a, b, part, call = caller_env()) {
   invisible(whole)
 }
 
-# For ask_between(): NULL where all within a distance are asked for.
+# Limits for ask_between(). They are NULL for a search within a distance.
 limits_of <- function(whole, a, b) {
   if (!is_within(whole$request)) {
     c(
@@ -64,8 +64,9 @@ limits_of <- function(whole, a, b) {
   }
 }
 
-# What ask_core() gives, but for `stats`. each_part(take) calls take(a, b, part)
-# with all parts, where those of all within a distance are too many to keep.
+# Returns the answer of ask_core() without `stats`. each_part(take) calls
+# take(a, b, part) with all parts, because parts within a distance may be too
+# many to keep.
 merged_answer <- function(whole, each_part, call = caller_env()) {
   if (!is_within(whole$request)) {
     return(in_core(cpp_answer_of_lists(whole$handle, whole$request), call))

@@ -1,5 +1,5 @@
-# All within a distance: what a search asks of the core besides its data, and
-# what is said of it.
+# Searches within a distance: the request to the core, and the messages about
+# it.
 
 # The search, asking for all within these distances (one, or one for each row).
 # similarity: the least that edges must have, or NULL.

@@ -88,7 +88,7 @@ no_cuda_devices <- function() {
   )
 }
 
-# What the core says about its backends, or, if asking fails, that it failed.
+# Returns the core's facts about its backends or, if that fails, the failure.
 backend_facts <- function(ask = cpp_backends) {
   tryCatch(
     ask(),
@@ -107,8 +107,8 @@ backend_facts <- function(ask = cpp_backends) {
   )
 }
 
-# Why CUDA can't be used, of what the core says of it; "" where it can be.
-# failure: what a call met with, if that is another matter.
+# Says why CUDA can't be used, or "" if it can. `failure` is the failure of a
+# call, if it differs from that of the core's facts.
 why_no_cuda <- function(cuda, failure = cuda$why_not) {
   version <- function(number) {
     paste0(number %/% 1000, ".", number %% 1000 %/% 10)
@@ -145,8 +145,9 @@ why_no_cuda <- function(cuda, failure = cuda$why_not) {
   )
 }
 
-# Where GPUs are left out, as when a library that was built beside one GPU is
-# loaded beside another, which, and how to build for them; else "".
+# Names the GPUs that this build does not support, and how to build for them, or
+# returns "". A library that was built beside one GPU may be loaded beside
+# another.
 words_of_left_out <- function(cuda) {
   others <- cuda$left_out
   if (NROW(others) == 0) {
@@ -203,10 +204,11 @@ print.cuda_devices <- function(x, ...) {
   invisible(x)
 }
 
-# --- choosing one ------------------------------------------------------------
+# --- choice of the backend ---------------------------------------------------
 
-# The backend and the devices that a call runs on. "auto" says once a session
-# what it chose, where that is news: a GPU, or none although CUDA was built in.
+# Returns the backend and the devices of a call. With "auto", the choice is
+# reported once in a session if it is news: a GPU, or none although CUDA was
+# built in.
 choose_backend <- function(backend, devices, facts = backend_facts(),
                            device_table = cuda_devices, call = caller_env()) {
   backend <- check_choice(
@@ -251,7 +253,8 @@ tell_choice <- function(backend, facts, device_table) {
     c("Using backend \"cpu\".", i = why_no_cuda(facts$cuda))
   }
   if (!is.null(text)) {
-    # A GPU may be lost after it was told of.
+    # The id contains the backend, because a GPU may be lost after it was
+    # reported.
     rlang::inform(
       text, .frequency = "once",
       .frequency_id = paste0("fsknn_auto_backend_", backend)
@@ -259,7 +262,7 @@ tell_choice <- function(backend, facts, device_table) {
   }
 }
 
-# What `devices` must be, whatever devices there are.
+# Checks the form of `devices`, whatever devices exist.
 check_device_numbers <- function(devices, call = caller_env()) {
   whole <- is.null(devices) || (
     is.numeric(devices) && !is.object(devices) && length(devices) > 0 &&
@@ -300,7 +303,8 @@ check_devices <- function(devices, table, call = caller_env()) {
   as.integer(devices)
 }
 
-# A failure of CUDA, too, if one before its first call: the same fields.
+# The error has the fields of a CUDA failure, because it is one that precedes
+# the first call of CUDA.
 abort_backend <- function(backend, reason, built, call, cuda_words = NULL) {
   hint <- if (built) {
     "See {.fn knn_backends}, or use {.code backend = \"cpu\"}."

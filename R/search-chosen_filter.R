@@ -1,9 +1,9 @@
-# Which of several filters a search of these points takes. The search itself
-# says so: it is made as far as that choice.
+# Reports the filter that a search of these points uses. The search itself
+# chooses it: it runs up to that choice.
 
-# Gives list(filter_bits, filter_form, apart): of a number in the filter (0:
-# there is none), which numbers they are, and whether sums or lengths tell pairs
-# apart before it.
+# Returns list(filter_bits, filter_form, apart): the bits of a number in the
+# filter (0: no filter), its number form, and whether sums or lengths prune
+# pairs before it.
 chosen_filter <- function(x, options, query, k, block, between,
                           call = caller_env()) {
   options$constant <- "isolate"
@@ -23,7 +23,7 @@ chosen_filter <- function(x, options, query, k, block, between,
   )
 }
 
-# x, query: of knn_plan(), whose values are to be looked at.
+# `x` and `query` are those of knn_plan(), whose values are to be sampled.
 check_look <- function(look, x, query, cluster, call = caller_env()) {
   check_flag(look, "look", call = call)
   if (!look) {
@@ -45,12 +45,13 @@ check_look <- function(look, x, query, cluster, call = caller_env()) {
   }
 }
 
-# The core counts the forms of a filter by their width, from 0: none.
+# The core numbers the forms of a filter from 0, which means none.
 form_name <- function(form) {
   cpp_cpu()$filter_forms[[form + 1L]]
 }
 
-# bits: of a number in a filter; form: its name.
+# `bits` are those of a number in the filter, and `form` is the name of its
+# form.
 describe_filter <- function(bits, form, apart = FALSE) {
   if (bits == 0) {
     return("none")

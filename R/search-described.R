@@ -1,18 +1,20 @@
-# A search: its data and what is asked of the core, all checked. Every verb that
-# looks for neighbours makes one, in one order: points and queries are read,
-# then their sizes, their names, the rows that are asked for, what missing
-# values and weights mean for them, k, and at last their values.
+# A search: its data and its request to the core, all checked. Every verb that
+# searches for neighbours makes one, in one order. It reads points and queries,
+# and then checks sizes, names, requested rows, missing values, weights, k, and
+# at last the values.
 
-# options       of verb_options()
-# k             one number, or one for each point; not given: all within a
-#               distance (see ask_within())
-# subset        of the points of `x`, those whose neighbours to find
-# point         or those (names or numbers) whose neighbours to find
-# outcome       or values of samples that are no point (see R/significance-outcome.R)
-# as_edges      the answer will be a data frame: the edges must be few enough
-# named         are row names used, so that they must be usable?
-# correlation   is r wanted beside the distance?
-# block, between  the k nearest in each block (see search-point_blocks.R)
+# Arguments of new_search():
+#   options       from verb_options()
+#   k             one number, or one for each point; missing: all within a
+#                 distance (see ask_within())
+#   subset        points of `x` whose neighbours are requested
+#   point         names or numbers of points, searched as queries
+#   outcome       values of samples that are no point (see
+#                 R/significance-outcome.R)
+#   as_edges      the answer is a data frame: the number of edges is checked
+#   named         row names are used, so they must be valid
+#   correlation   r is returned beside the distance
+#   block, between  the k nearest in each block (see search-point_blocks.R)
 new_search <- function(x, options, query = NULL, k, subset = NULL,
                        point, outcome = NULL, as_edges = FALSE,
                        named = as_edges, correlation = as_edges,
@@ -90,7 +92,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   search
 }
 
-# Points and queries, of sizes that go together.
+# Reads points and queries, and checks that their sizes match.
 read_search <- function(x, query, options, has_outcome, call) {
   input <- options$input
   search <- list(options = options)
@@ -114,8 +116,8 @@ read_search <- function(x, query, options, has_outcome, call) {
   search
 }
 
-# Queries with the features of the points, in the points' order, where both have
-# names. Other features are left out.
+# Puts the features of the queries in the order of the points', if both have
+# names. Other features are dropped.
 order_features <- function(queries, points, call) {
   at <- match_order(
     queries$features, points$features,
@@ -128,7 +130,7 @@ order_features <- function(queries, points, call) {
   queries
 }
 
-# What missing values, weights of samples and covariates mean for the points.
+# Applies missing values, weights of samples and covariates to the points.
 fit_samples <- function(search, x, call) {
   options <- fit_na(search$options, search$points, call = call)
   weights <- fit_weights(options$weights, search$points, call = call)
@@ -142,7 +144,8 @@ fit_samples <- function(search, x, call) {
   search
 }
 
-# How many points' neighbours are asked for. at: those named alone, or NULL.
+# Returns the number of points whose neighbours are requested. `at` are those
+# named by `point`, or NULL.
 count_rows <- function(search, at, subset) {
   if (!is.null(at)) {
     length(at)
@@ -153,14 +156,15 @@ count_rows <- function(search, at, subset) {
   }
 }
 
-# The names of those points whose neighbours are asked for, to match values by.
+# Returns the names of the points whose neighbours are requested, for matching
+# values by name.
 names_asked <- function(search, at = NULL, subset = NULL) {
   names <- known_points(search$queries %||% search$points)
   some <- at %||% subset
   if (is.null(some)) names else names[some]
 }
 
-# The values, in memory or in a file, and what one pass over them tells.
+# Loads the values, into memory or a file, and scans them once.
 bring_search <- function(search, call) {
   options <- search$options
   brought <- bring_all(search$points, search$queries, options, call)
@@ -193,13 +197,13 @@ check_query_values <- function(queries, options, call) {
   if (!isTRUE(queries$are_outcomes)) {
     return(check_values(queries, options, "query", call = call))
   }
-  # Of an outcome without a value check_outcomes_defined() tells.
+  # check_outcomes_defined() reports outcomes without a value.
   options$constant <- "isolate"
   check_values(queries, options, "outcome", call = call)
 }
 
-# Some points as queries, so that their rows alone are held beside what is read
-# of the others. None is its own neighbour.
+# Makes some points the queries, so that only their rows are held while the
+# others are read. None is its own neighbour.
 search_for_points <- function(search, at, call) {
   if (is.null(at)) {
     return(search)

@@ -1,4 +1,4 @@
-# Edges of a threshold graph that go to a file while they are searched for.
+# Edges of a threshold graph are written to a file during the search.
 
 check_edge_file <- function(file, format, least, subset, options,
                             call = caller_env()) {
@@ -51,7 +51,7 @@ write_found_edges <- function(search, sink, call = caller_env()) {
   )
 }
 
-# What a record of CoMet holds.
+# A record of CoMet holds this similarity.
 similarity_of_edges <- function(part, request) {
   if (is.null(part$correlation)) {
     return(1 - part$distance)
@@ -62,7 +62,7 @@ similarity_of_edges <- function(part, request) {
   )
 }
 
-# In one search, where the edges have room. Gives their number.
+# Runs one search if the edges fit in memory. Returns the number of edges.
 find_edges_for_file <- function(search, take, call) {
   if (search$options$verbose) {
     tell_lines(describe_search(search, call))
@@ -80,8 +80,8 @@ find_edges_for_file <- function(search, take, call) {
   as.double(length(found$from))
 }
 
-# Blocks of points with themselves and all that come after them: as many points
-# as their edges have room.
+# Searches blocks of points with themselves and all points after them. A block
+# has as many points as memory for their edges allows.
 find_edges_by_blocks <- function(search, take, room, call) {
   values <- search$points$values
   num_points <- nrow(values)
@@ -115,8 +115,8 @@ find_edges_by_blocks <- function(search, take, room, call) {
   count
 }
 
-# Edges whose lower point is in a block, in the order of the graph; or the
-# core's failure.
+# Returns the edges whose lower point is in a block, in the order of the graph,
+# or the core's failure.
 edges_of_block <- function(values, first, last, room, request) {
   block <- c(first, last)
   rest <- if (last < nrow(values)) c(last + 1, nrow(values))

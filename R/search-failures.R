@@ -1,5 +1,5 @@
-# What the core could not do. It reports a failure as facts, list(failure =,
-# ...): the words are here.
+# Failures of the core. It reports facts, list(failure =, ...), and this file
+# has the messages.
 
 # What the core gave, or the error that it is.
 in_core <- function(result, call = caller_env()) {

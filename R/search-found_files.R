@@ -1,9 +1,9 @@
-# What a search finds goes to a file while it runs: rows of a CSV file, or
-# CoMet's records. So it need not fit in memory.
+# Results that are written to a file during the search, as rows of a CSV file or
+# as CoMet's records. They need not fit in memory.
 
 found_formats <- c("csv", "comet")
 
-# NULL, or list(file, path, format).
+# Returns NULL, or list(file, path, format).
 check_found_file <- function(file, format, call = caller_env()) {
   if (is.null(file)) {
     if (!is.null(format)) {
@@ -35,9 +35,9 @@ check_found_file <- function(file, format, call = caller_env()) {
   list(file = file, path = path, format = format)
 }
 
-# find: called with a function that takes columns, a list, of which those named
-# `ends` are numbers of points. names: of the points, or NULL. Gives what `find`
-# gives.
+# `find` is called with a function that takes a list of columns; those named
+# `ends` are numbers of points. `names` are those of the points, or NULL.
+# Returns the value of `find`.
 write_found <- function(sink, columns, ends, names, find, call) {
   if (sink$format == "csv") {
     write_whole_file(sink$file, sink$path, call = call, write = function(put) {
@@ -63,8 +63,8 @@ write_found <- function(sink, columns, ends, names, find, call) {
   }
 }
 
-# What a verb gives that wrote a file. what: "edge" or "triple", of which there
-# are `count`.
+# Makes the value of a verb that wrote a file. `what` is "edge" or "triple", and
+# `count` is their number.
 new_found_file <- function(sink, search, what, count, least, ...) {
   structure(
     list(

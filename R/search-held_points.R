@@ -1,19 +1,19 @@
-# One set of points that is searched many times: read and checked once, sent to
-# GPUs once, and prepared once as long as metric, weights, features and the
-# points left out stay the same. For verbs that ask of the same data again and
-# again: of resampled samples, say, by a request's `feature_subset`. Not for
-# pairs over common samples.
+# One set of points for many searches. It is read, checked and sent to GPUs
+# once. It is also prepared once, as long as metric, weights, features and the
+# points left out stay the same. It serves verbs that search the same data
+# repeatedly, for instance on resampled samples by a request's `feature_subset`.
+# It does not serve pairs over common samples.
 
-# values, request: as ask_core() takes them. Gives a handle that takes the place
-# of the values there; its memory is given back with it.
+# `values` and `request` are as in ask_core(). Returns a handle that replaces
+# the values there. Its memory is released with it.
 hold_points <- function(values, request, call = caller_env()) {
   points <- in_core(cpp_hold_points(values, request), call)$points
   reg.finalizer(points, give_back_held)
   points
 }
 
-# By hand, before the handle is gone. Where the package was unloaded there is
-# nothing to give back any more.
+# Releases the memory before the handle is collected. If the package was
+# unloaded, there is nothing left to release.
 give_back_held <- function(points) {
   if (is_loaded$now) {
     cpp_give_back_held(points)

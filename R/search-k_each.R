@@ -1,8 +1,8 @@
-# A number of neighbours for each point: top k is a prefix of top K, so one
-# search with the largest k, whose rows are cut.
+# A number of neighbours for each point. The k nearest are a prefix of more, so
+# one search with the largest k suffices, and its rows are cut.
 
-# k: as the user gave it. NULL where it is one number for all (which
-# new_search() checks), else one whole number for each of the points, checked.
+# `k` is as the user gave it. Returns NULL if it is one number for all, which
+# new_search() checks. Otherwise returns a checked whole number for each point.
 check_each_k <- function(k, num_rows, call = caller_env()) {
   plain <- is.numeric(k) && (!is.object(k) || inherits(k, "AsIs")) &&
     is.null(dim(k))
@@ -35,7 +35,7 @@ check_each_k <- function(k, num_rows, call = caller_env()) {
   as.double(unclass(k))
 }
 
-# The answer of a search, as matrices, or cut to lists.
+# Returns the answer of a search as matrices, or cut to lists.
 index_and_distance <- function(found, search) {
   found <- found[c("index", "distance")]
   if (!is.null(search$each_k)) {

@@ -1,7 +1,8 @@
-# What searches give: index and distance, two matrices or two lists. The class
-# is there for the print, and nothing is kept beside it but the element of a
-# container that was read: what two ways of a search give, or a shape of another
-# package and back, stays identical(). names: of the rows, or NULL.
+# The value of searches: index and distance, as two matrices or two lists. The
+# class serves the print method. The only attribute is the element of a
+# container that was read. So the results of two ways to search, or of a
+# conversion to another package's shape and back, are identical(). `names` are
+# those of the rows, or NULL.
 new_neighbours <- function(found, names = NULL, taken_from = NULL) {
   structure(
     name_rows(found[c("index", "distance")], names), class = "knn_neighbours",
@@ -9,7 +10,7 @@ new_neighbours <- function(found, names = NULL, taken_from = NULL) {
   )
 }
 
-# index and distance, matrices or lists, with the names of the points.
+# Adds the names of the points to index and distance, matrices or lists.
 name_rows <- function(nn, names) {
   if (is.null(names)) {
     return(nn)

@@ -62,7 +62,7 @@ knn_query <- function(x, query, k = 20, metric = NULL, sign = "signed",
   answer_of(search, output)
 }
 
-# NULL is no query, and not that of all points either.
+# NULL is not a query, and does not mean all points either.
 check_query <- function(query, call = caller_env()) {
   check_supplied(query, call = call)
   if (is.null(query)) {

@@ -81,14 +81,15 @@ knn_recall <- function(approx, exact, ..., queries = FALSE) {
   )
 }
 
-# Of each row: how many of its true neighbours there are to find (k), how many
-# of those given are right, at least and at most, and how many are given (size).
+# Returns for each row the number of its true neighbours to find (k), and of the
+# given ones (size). `right` and `most` are the minimum and maximum number of
+# correct ones.
 count_hits <- function(approx, exact) {
   found <- in_places(approx)
   truth <- in_places(exact)
   nearest <- count_nearest(truth, found$size)
   n <- length(found$size)
-  # Exact in double for up to 9e7 points.
+  # The key is exact in double for up to 9e7 points.
   largest <- max(0L, found$index, truth$index, na.rm = TRUE)
   key <- function(places) (places$row - 1) * largest + places$index
   at <- key(found)
@@ -100,7 +101,7 @@ count_hits <- function(approx, exact) {
   nearer <- in_row(distance < farthest)
   tied <- in_row(distance == farthest)
   unknown <- in_row(is.na(place) & nearest$ties_go_on[found$row])
-  # Only so many of the tied ones are among the nearest at once.
+  # Only this many of the tied points can be among the nearest at once.
   room <- nearest$k - nearest$num_nearer
   data.frame(
     k = nearest$k, size = found$size, right = nearer + pmin(tied, room),
@@ -124,9 +125,9 @@ read_two_shapes <- function(approx, exact, queries, call = caller_env()) {
   given
 }
 
-# `approx` with its rows in the order of `exact`, where both have names; and,
-# where rows are the points themselves, with neighbours by the numbers that
-# these have in `exact`.
+# Returns `approx` with its rows in the order of `exact`, if both have names. If
+# the rows are the points themselves, the neighbours are renumbered as in
+# `exact`.
 same_order <- function(approx, exact, are_queries, call) {
   at <- match_order(
     approx$names, exact$names, words_of_graphs("exact", "approx"), call
@@ -149,9 +150,9 @@ same_order <- function(approx, exact, are_queries, call) {
   approx
 }
 
-# Of each row, for the first k of its true neighbours, or all where there are no
-# more: their number, the distance of the last, the number of those that are
-# nearer than that, and whether others not known may be as near.
+# Examines the first k true neighbours of each row, or all if there are fewer.
+# Returns their number, the distance of the last, the number of nearer ones, and
+# whether unknown points may be equally near.
 count_nearest <- function(truth, k) {
   n <- length(k)
   there <- which(!is.na(truth$index) & !is.na(truth$distance))
@@ -167,7 +168,7 @@ count_nearest <- function(truth, k) {
   list(
     k = k, farthest = farthest,
     num_nearer = tabulate(row[which(distance < farthest[row])], n),
-    # Places that are empty say that there are no other neighbours.
+    # Empty places show that there are no other neighbours.
     ties_go_on = at(count) == farthest & count == truth$size
   )
 }
@@ -180,7 +181,7 @@ check_recall <- function(found, truth, call = caller_env()) {
   check_recall_sizes(row_sizes(found), row_sizes(truth), call)
 }
 
-# k, exact_k: the number of neighbours of each point.
+# `k` and `exact_k` are the numbers of neighbours of each point.
 check_recall_sizes <- function(k, exact_k, call) {
   num_found <- length(k)
   num_true <- length(exact_k)
@@ -216,8 +217,8 @@ check_recall_sizes <- function(k, exact_k, call) {
   }
 }
 
-# Of neighbours that are there: known, and not below 0. before: rows that are
-# not here.
+# Distances of neighbours must be known and not below 0. `before` is the number
+# of rows before these.
 check_true_distances <- function(places, call, before = 0) {
   bad <- which(
     !is.na(places$index) & (is.na(places$distance) | places$distance < 0)
@@ -240,8 +241,8 @@ check_true_distances <- function(places, call, before = 0) {
   )
 }
 
-# The exact answer has indices past the rows where these are queries, or some of
-# the points: that `approx` alone has them is a mistake of its own.
+# The exact answer has indices beyond its rows if these are queries or some of
+# the points. If only `approx` has such indices, it is a mistake.
 check_approx_indices <- function(found, truth, queries, call) {
   num_points <- num_rows_of(truth)
   largest <- largest_index(found)
@@ -332,7 +333,7 @@ plot.knn_recall <- function(x, ...) {
   rlang::check_installed("ggplot2", "to draw recall.")
   recall <- x$per_point$recall
   width <- 1 / min(20, max(x$k))
-  # Whole bars about the values that there can be.
+  # Each bar is centred on a possible value.
   at <- tabulate(round(recall[!is.na(recall)] / width) + 1L)
   shown <- data.frame(recall = (seq_along(at) - 1) * width, points = at)
   ggplot2::ggplot(shown, ggplot2::aes(x = .data$recall, y = .data$points)) +

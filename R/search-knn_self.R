@@ -1,4 +1,5 @@
-# Rows and their own numbers: what makes neighbours a graph of the points.
+# Finds rows that contain their own number. Without these, neighbours are a
+# graph of the points.
 
 has_self <- function(nn) {
   if (is.list(nn$index)) {
@@ -14,7 +15,8 @@ largest_index <- function(nn) {
   max(0L, unlist(nn$index, use.names = FALSE), na.rm = TRUE)
 }
 
-# largest: an index past the rows proves that row i is not point i.
+# `largest` is the largest index. If it is beyond the rows, row i is not point
+# i.
 leave_out_self <- function(nn, queries, arg, call,
                            largest = largest_index(nn)) {
   if (isTRUE(queries)) {
@@ -39,7 +41,7 @@ leave_out_self <- function(nn, queries, arg, call,
   nn
 }
 
-# Neighbours of a graph are rows; those of a query may be others.
+# Neighbours in a graph are rows. Those of a query may be other points.
 check_graph_indices <- function(largest, num_points, queries, call) {
   if (largest > num_points) {
     abort_argument(
@@ -77,7 +79,8 @@ check_no_self <- function(nn, queries, arg, call) {
         "{.code {cure}} takes them out, and the last neighbour of the other
          {cli::qty(others)}{?point/points}."
       },
-      # It takes the first of all neighbours for the point itself.
+      # FNN::get.knn() removes the first neighbour, assuming that it is the
+      # point itself.
       i = if (!others_stay) {
         "{.code FNN::get.knn()} loses neighbours where rows are the same:
          {.code FNN::get.knnx(x, x, k + 1)} has them."
@@ -93,7 +96,8 @@ check_no_self <- function(nn, queries, arg, call) {
 
 drop_self <- function(nn, call) {
   if (is.list(nn$index)) {
-    # A point that is not there has nothing to be taken out: rows differ anyway.
+    # A point that is absent from its list needs no removal: the lengths of
+    # lists differ in any case.
     keep <- Map(function(row, i) is.na(row) | row != i, nn$index,
                 seq_along(nn$index))
     nn$index <- Map(`[`, nn$index, keep)
@@ -138,14 +142,14 @@ check_distinct_neighbours <- function(nn, names, call) {
   abort_if_repeating(repeating_points(nn), names, call)
 }
 
-# The points, in order, that have a neighbour twice.
+# Returns the points, in order, that have a neighbour twice.
 repeating_points <- function(nn) {
   places <- in_places(nn["index"])
   there <- !is.na(places$index)
   repeating_ends(places$row[there], places$index[there])
 }
 
-# from, to: numbers of points. order: one that brings equal pairs together.
+# `from` and `to` are numbers of points. `order` brings equal pairs together.
 repeating_ends <- function(from, to,
                            order = base::order(from, to, method = "radix")) {
   again <- duplicated_sorted(from[order]) & duplicated_sorted(to[order])

@@ -50,7 +50,7 @@ knn_stats <- function() {
   get0("last_search", envir = session, inherits = FALSE)
 }
 
-# What is remembered from one call to the next.
+# Holds what is kept from one call to the next.
 session <- new.env(parent = emptyenv())
 
 remember_search <- function(values, queries, request, stats, seconds) {

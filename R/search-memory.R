@@ -1,6 +1,7 @@
-# How much memory data may take that are read by blocks.
+# The memory that data may use if they are read by blocks.
 
-# Bytes, or NULL where nobody says: the default is found when it is needed.
+# Returns bytes, or NULL if nobody gave a limit: the default is computed when it
+# is needed.
 check_max_memory <- function(max_memory, call = caller_env()) {
   arg <- "max_memory"
   if (is.null(max_memory)) {
@@ -13,14 +14,14 @@ check_max_memory <- function(max_memory, call = caller_env()) {
   check_bytes(max_memory, arg, call)
 }
 
-# Values in memory, prepared rows beside them and the filter's take two and a
-# half times the dense form.
+# Values in memory, their prepared rows and the filter's rows take 2.5 times the
+# dense form. A third of the free memory is therefore safe.
 max_memory_of <- function(options) {
   options$max_memory %||% check_max_memory(NULL) %||% (free_memory() / 3)
 }
 
-# Bytes that the process may still take: of the machine's, and of its control
-# group's. Where neither is known, 4 GiB.
+# Returns the bytes that the process may still allocate, by the machine and by
+# its control group. If neither is known, it is 4 GiB.
 free_memory <- function(meminfo = "/proc/meminfo", groups = memory_groups()) {
   fields <- if (file.exists(meminfo)) readLines(meminfo, warn = FALSE)
   line <- grep("^MemAvailable:", fields, value = TRUE)
@@ -30,7 +31,8 @@ free_memory <- function(meminfo = "/proc/meminfo", groups = memory_groups()) {
   if (is.finite(least)) max(least, 0) else 2^32
 }
 
-# Folders with the limits of the process's control group and those above it.
+# Returns the folders with the limits of the process's control group and of its
+# parents.
 memory_groups <- function(mount = "/sys/fs/cgroup",
                           own = "/proc/self/cgroup") {
   lines <- if (file.exists(own)) readLines(own, warn = FALSE)
@@ -45,7 +47,8 @@ memory_groups <- function(mount = "/sys/fs/cgroup",
   folders[dir.exists(folders)]
 }
 
-# Either version's names; files that the system may drop count as free.
+# The names are those of cgroup versions 2 and 1. Cached files that the system
+# may drop count as free.
 group_memory_left <- function(folder) {
   limit <- number_in(folder, c("memory.max", "memory.limit_in_bytes"))
   used <- number_in(folder, c("memory.current", "memory.usage_in_bytes"))
@@ -59,7 +62,7 @@ group_memory_left <- function(folder) {
   limit - used + max(0, dropped)
 }
 
-# NULL where there is no number ("max": no limit).
+# Returns NULL if there is no number ("max" is no limit).
 number_in <- function(folder, names) {
   for (name in file.path(folder, names)) {
     if (file.exists(name)) {
@@ -69,7 +72,7 @@ number_in <- function(folder, names) {
   }
 }
 
-# Bytes on each GPU; 0 where there is no limit but what is free.
+# Returns the bytes on each GPU. With 0, only the free memory is a limit.
 check_device_memory <- function(max_device_memory, call = caller_env()) {
   arg <- "max_device_memory"
   if (is.null(max_device_memory)) {
@@ -97,7 +100,8 @@ check_bytes <- function(value, arg, call = caller_env()) {
   bytes
 }
 
-# A number, or a string of a number and a unit: of 1024 (GiB) or of 1000 (GB).
+# Reads a number, or a string of a number and a unit of 1024 (GiB) or of 1000
+# (GB).
 parse_bytes <- function(value) {
   if (is.numeric(value) && !is.object(value) && length(value) == 1 &&
         is.null(dim(value))) {

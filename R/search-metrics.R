@@ -103,29 +103,28 @@
 #' lengths(within_search(x, -10, metric = "inner_product")$index)[1:10]
 NULL
 
-# The one place in R that knows the metrics. Adding a metric is one row here
-# (and one place in src/core, the reference in the tests, NEWS).
+# The only place in R that knows the metrics. A new metric is one row here, one
+# place in src/core, the reference in the tests, and NEWS.
 #
-# name            what the user writes and the core is told
-# label           for messages and print methods
-# has_sign        are there "absolute" and "negative" forms?
-# distance        the formula as documented, for people
-# similarity      what as_igraph() takes as similarity: "correlation" (r, |r|
-#                 or -r as `sign` says), "complement" (1 - distance),
-#                 "reciprocal" (of 1 + distance) or "none"
-# undefined_rows  rows for which the metric has no value: "constant", "zero"
-#                 or "none"
-# non_negative    must all entries be at least 0?
-# binary          must all entries be 0 or 1 (FALSE or TRUE)?
-# takes_weights   can samples be weighted?
-# takes_covariates  can rows be adjusted for covariates of the samples?
-# pairwise        is it defined over the samples that two rows have in common
-#                 (`na = "pairwise"`)?
-# below_zero      can distances be below 0, so that they are no lengths?
-# own_similarity  do edges keep the similarity beside the distance, because
-#                 1 - distance has lost its last bits?
-# synonyms        what others call it, separated by spaces; only for "Did you
-#                 mean"
+#   name            name for the user and for the core
+#   label           for messages and print methods
+#   has_sign        it has "absolute" and "negative" forms
+#   distance        the formula as documented, for people
+#   similarity      similarity of as_igraph(): "correlation" (r, |r| or -r as
+#                   `sign` says), "complement" (1 - distance), "reciprocal" (of
+#                   1 + distance) or "none"
+#   undefined_rows  rows for which the metric has no value: "constant", "zero"
+#                   or "none"
+#   non_negative    all entries must be at least 0
+#   binary          all entries must be 0 or 1 (FALSE or TRUE)
+#   takes_weights   samples can be weighted
+#   takes_covariates  rows can be adjusted for covariates of the samples
+#   pairwise        it is defined over the samples that two rows have in common
+#                   (`na = "pairwise"`)
+#   below_zero      distances can be below 0, so they are not lengths
+#   own_similarity  edges store the similarity beside the distance, because
+#                   1 - distance has lost its last bits
+#   synonyms        other names, separated by spaces; only for "Did you mean"
 metric_row <- function(name, label, has_sign, distance, similarity,
                        undefined_rows = "none", non_negative = FALSE,
                        binary = FALSE, takes_weights = FALSE,
@@ -184,14 +183,14 @@ metric_table <- function() {
 
 metric_signs <- c("signed", "absolute", "negative")
 
-# What others call them; only for "Did you mean".
+# These synonyms serve only "Did you mean".
 sign_synonyms <- c(
   unsigned = "absolute", both = "absolute", either = "absolute",
   positive = "signed", pos = "signed", "signed hybrid" = "signed",
   anti = "negative", anticorrelation = "negative", inverse = "negative"
 )
 
-# The list of metrics for the help pages (roxygen2 runs this).
+# Returns the list of metrics for the help pages (roxygen2 runs this).
 metric_help <- function() {
   table <- metric_table()
   needs <- ifelse(table$non_negative, ", for data without negative values", "")
@@ -203,7 +202,7 @@ metric_help <- function() {
   )
 }
 
-# One row of the table as a list, or NULL when there is no such metric.
+# Returns one row of the table as a list, or NULL if there is no such metric.
 metric_facts <- function(name) {
   table <- metric_table()
   at <- match(name, table$name)
@@ -213,8 +212,8 @@ metric_facts <- function(name) {
   as.list(table[at, ])
 }
 
-# Where distances are lengths, or similarities are made of them. what: a verb or
-# an argument, in cli's words; why: as much as a sentence.
+# Refuses a metric with negative distances for uses as lengths or similarities.
+# `what` is a verb or an argument in cli markup, and `why` is a clause.
 refuse_below_zero <- function(metric, what, why, hint = NULL,
                               call = caller_env()) {
   if (!metric$below_zero) {
@@ -236,14 +235,15 @@ metric_synonyms <- function() {
   stats::setNames(rep(table$name, lengths(words)), unlist(words))
 }
 
-# Those with a property, in words for messages: "pearson" and "spearman".
+# Returns the metrics with a property as text for messages: "pearson" and
+# "spearman".
 metrics_with <- function(property) {
   table <- metric_table()
   quote_metrics(table$name[table[[property]]])
 }
 
-# Whether the core has the product of two rows of length 1, r or the cosine, by
-# the metric's name.
+# Returns whether the core computes the product of two rows of length 1, that is
+# r or the cosine.
 is_dot_product <- function(name) {
   has_correlation(metric_facts(name)) || name == "cosine"
 }
@@ -252,8 +252,8 @@ has_correlation <- function(metric) {
   metric$similarity == "correlation"
 }
 
-# "pearson (absolute)", "pearson (signed), weighted", "spearman (signed),
-# adjusted for 2 covariates" or "euclidean": how prints name a metric.
+# Names a metric as in prints: "pearson (absolute)", "pearson (signed),
+# weighted", "spearman (signed), adjusted for 2 covariates" or "euclidean".
 describe_metric <- function(name, sign, weighted = FALSE,
                             num_covariates = NULL) {
   facts <- metric_facts(name)

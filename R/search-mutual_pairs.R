@@ -89,9 +89,9 @@ mutual_pairs <- function(x, block, k = 20, metric = NULL, sign = "signed",
   )
 }
 
-# Of directed edges, by numbers of points, those that are there both ways, once.
+# Returns once each pair of points that has directed edges in both directions.
 both_ways <- function(found, num_points) {
-  # Exact in double for up to 9e7 points.
+  # The key is exact in double for up to 9e7 points.
   low <- pmin(found$from, found$to)
   pair <- (low - 1) * num_points + pmax(found$from, found$to)
   up <- which(found$from < found$to)

@@ -88,10 +88,11 @@
 #' unlink(folder, recursive = TRUE)
 NULL
 
-# How to search: what a verb was told besides its data, gathered by the names of
-# its arguments and checked in one order, as far as that goes without the data.
+# Options of a search: the arguments of a verb besides its data. They are
+# collected by name and checked in one order, as far as possible without the
+# data.
 
-# What holds where a verb has no such argument.
+# These values hold if a verb has no such argument.
 unless_told <- list(
   metric = NULL, sign = "signed", na = "error", min_pairs = NULL,
   constant = "error", chunk_size = NULL, num_threads = NULL,
@@ -101,19 +102,19 @@ unless_told <- list(
   checkpoint = NULL, adjust = NULL, data = NULL
 )
 
-# The metric where the user names none. Reduced dimensions are made for Euclidean
-# distances: under a correlation the first one counts as little as the last.
+# The default metric. Reduced dimensions are made for Euclidean distances: a
+# correlation would weight the first and the last dimension equally.
 default_metric <- function(dimred) {
   if (is.null(dimred)) "pearson" else "euclidean"
 }
 
-# Called by a verb: its options, checked.
+# Returns the checked options of the verb that calls it.
 verb_options <- function(verb = caller_env()) {
   known <- intersect(names(unless_told), ls(verb))
   check_options(mget(known, envir = verb), call = verb)
 }
 
-# told: a list of some of the arguments that unless_told names.
+# `told` is a list of some of the arguments that unless_told names.
 check_options <- function(told, call = caller_env()) {
   told <- c(told, unless_told[setdiff(names(unless_told), names(told))])
   metric <- check_metric(

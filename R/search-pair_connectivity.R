@@ -83,7 +83,7 @@ pair_connectivity <- function(x, powers = c(1:10, seq(12, 20, by = 2)),
   )
 }
 
-# Called by a verb that has no `backend`: its options, checked.
+# Returns the checked options of a verb that has no `backend`.
 options_on_cpu <- function(verb = caller_env()) {
   told <- mget(intersect(names(unless_told), ls(verb)), envir = verb)
   told$backend <- "cpu"

@@ -107,7 +107,7 @@ pair_histogram <- function(x, breaks, metric = NULL, sign = "signed", ...,
   new_pair_histogram(found, breaks, value, search)
 }
 
-# What GPUs do not count is for the CPU.
+# Pairs that GPUs cannot count are counted on the CPU.
 counted_on_cpu <- function(search, call = caller_env()) {
   request <- search$request
   if (request$backend != "cuda" || !identical(request$na, "pairwise")) {
@@ -138,7 +138,7 @@ check_pair_value <- function(value, metric, call = caller_env()) {
   value
 }
 
-# The breaks, or the number of bins.
+# Checks the breaks, or the number of bins.
 check_breaks <- function(breaks, call = caller_env()) {
   plain <- is.numeric(breaks) && !is.object(breaks) && is.null(dim(breaks)) &&
     length(breaks) > 0
@@ -172,7 +172,8 @@ check_breaks <- function(breaks, call = caller_env()) {
   breaks
 }
 
-# Breaks of bins of equal width over all values that there can be, or are.
+# Returns breaks of bins of equal width, over all possible values or, if these
+# are unbounded, over the observed ones.
 equal_bins <- function(search, value, count, call) {
   range <- range_of_values(search$options, value)
   if (is.null(range)) {
@@ -182,11 +183,12 @@ equal_bins <- function(search, value, count, call) {
       range <- c(0, 1)
     }
   }
-  # No difference that is beyond the range of a double.
+  # The difference of the ends may be beyond the range of a double, so none is
+  # formed.
   at <- seq(0, 1, length.out = count + 1)
   breaks <- range[[1]] * (1 - at) + range[[2]] * at
   breaks <- unique(pmin(pmax(breaks, range[[1]]), range[[2]]))
-  # All values are the same: one bin of one value.
+  # If all values are equal, there is one bin with this value.
   if (length(breaks) == 1) rep(breaks, 2) else breaks
 }
 

@@ -1,4 +1,4 @@
-# What becomes of a histogram of pairs: print, summary, a data frame, a picture.
+# Methods for a histogram of pairs: print, summary, data frame and plot.
 
 #' @method format pair_histogram
 #' @export

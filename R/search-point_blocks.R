@@ -1,10 +1,11 @@
-# block = : points in blocks (batches, donors, plates), whose neighbours are
-# asked for block by block. In the core blocks are groups: blocks there are what
-# is read at a time.
+# The argument `block`: points in blocks (batches, donors, plates), whose
+# neighbours are found in each block. The core calls these groups, because a
+# block there is a part of the data that is read at a time.
 
-# What the core is told (see groups_from() in bind_common.cpp): list(of, count,
-# lists, of_row), and the blocks' names for us. NULL where `block` is.
-# rows: the points whose neighbours are found; NULL: rows of another matrix.
+# Returns the form for the core (see groups_from() in bind_common.cpp), list(of,
+# count, lists, of_row), and the blocks' names. Returns NULL if `block` is NULL.
+# `rows` are the points whose neighbours are requested, and NULL for rows of
+# another matrix.
 check_block <- function(block, between, points, rows, call = caller_env()) {
   if (is.null(block)) {
     check_no_between(between, call)
@@ -55,16 +56,16 @@ check_between <- function(between, call) {
   )
 }
 
-# Numbers, words or a factor: what can be sorted into groups. Raw and complex
-# values cannot.
+# Numbers, text and factors can be sorted into groups. Raw and complex values
+# cannot.
 can_be_labels <- function(values) {
   plain <- is.factor(values) || is.atomic(values) && !is.object(values) &&
     !is.raw(values) && !is.complex(values)
   plain && !is.null(values) && is.null(dim(values))
 }
 
-# A factor over the points, its unused levels dropped. The levels of what is no
-# factor are sorted the same way in every locale.
+# Returns a factor over the points without unused levels. Levels of other
+# vectors are sorted in the same way in every locale.
 as_blocks <- function(values, num_points, arg, call = caller_env()) {
   if (!can_be_labels(values)) {
     given <- describe_type(values)
@@ -84,7 +85,7 @@ as_blocks <- function(values, num_points, arg, call = caller_env()) {
       call
     )
   }
-  # Of a factor, NA may be a level, too.
+  # NA may also be a level of a factor.
   missing <- if (is.factor(values)) {
     is.na(levels(values))[values] %in% c(NA, TRUE)
   } else {
@@ -96,13 +97,14 @@ as_blocks <- function(values, num_points, arg, call = caller_env()) {
       c("{.arg {arg}} must not be {.code NA}.", x = "It is at {where}."), call
     )
   }
-  # Values are told by place: as row names they would pass for the points'.
+  # Values match by position. As row names, these names would look like those of
+  # the points.
   names(values) <- NULL
   if (is.factor(values)) {
     return(droplevels(values))
   }
   levels <- sort(unique(values), method = "radix")
-  # As factor() has it, without the name of each point's block.
+  # This is what factor() does, but without converting each value to text.
   if (anyDuplicated(as.character(levels))) {
     return(factor(values, levels))
   }
@@ -111,7 +113,7 @@ as_blocks <- function(values, num_points, arg, call = caller_env()) {
   )
 }
 
-# Lists of neighbours that a point has, and all neighbours in them.
+# Returns the number of neighbour lists of a point.
 num_lists <- function(blocks) {
   if (is.null(blocks)) {
     return(1L)
@@ -125,7 +127,7 @@ row_width <- function(request) {
   as.double(request$k) * num_lists(request$blocks)
 }
 
-# A k for each point, NULL where `k` is one number.
+# Returns a k for each point, or NULL if `k` is one number.
 each_k_without_blocks <- function(k, num_rows, blocks, call) {
   each_k <- check_each_k(k, num_rows, call = call)
   if (!is.null(blocks) && !is.null(each_k)) {
@@ -134,7 +136,7 @@ each_k_without_blocks <- function(k, num_rows, blocks, call) {
   each_k
 }
 
-# That there are k neighbours in every block, for all that look there.
+# Checks that every block has k neighbours for all points that search it.
 check_block_sizes <- function(blocks, k, skip, call = caller_env()) {
   if (is.null(blocks)) {
     return(invisible())
@@ -174,7 +176,8 @@ check_block_sizes <- function(blocks, k, skip, call = caller_env()) {
   )
 }
 
-# What a search by blocks is for some of its rows, numbers among all of them.
+# Returns the blocks of a search for some of its rows. `rows` are numbers among
+# all rows.
 blocks_of_rows <- function(blocks, rows) {
   if (!is.null(blocks$of_row)) {
     blocks$of_row <- blocks$of_row[rows]
@@ -182,8 +185,8 @@ blocks_of_rows <- function(blocks, rows) {
   blocks
 }
 
-# Of neighbours by their numbers. Millions of them: factor() would look each
-# one's name up.
+# Returns the blocks of neighbours by number. There may be millions, and
+# factor() would convert each to text.
 block_of_points <- function(blocks, index) {
   structure(blocks$of[index], levels = blocks$names, class = "factor")
 }

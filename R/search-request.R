@@ -1,12 +1,13 @@
-# What the core is asked, as it reads it.
+# The request to the core, in the form that it reads.
 
-# k: NULL where all within a distance are asked for (see ask_within()).
-# as_edges: the answer will be a data frame. subset: of the points of `x`, those
-# whose neighbours are asked for. feature_subset: the columns that count, in any
-# order, each any number of times; NULL: all (weights and `largest` are of those
-# that count). blocks: of check_block(); k is for each list then. largest: the
-# largest magnitude, or -1. query_self: the point that each query is, so that it
-# is not its own neighbour, NA where it is none; NULL: none is.
+# `k` is NULL for a search within a distance (see ask_within()); with blocks, k
+# is for each list. With `as_edges`, the answer is a data frame. `subset` are
+# the points of `x` whose neighbours are requested. `feature_subset` are the
+# columns that count, in any order, each any number of times. NULL is all;
+# weights and `largest` are for those that count. `blocks` is from
+# check_block(). `largest` is the largest magnitude, or -1. `query_self` is the
+# point that each query is, which is then not its own neighbour. NA is a query
+# that is none; NULL means that none is.
 new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         correlation = FALSE, as_edges = FALSE,
                         bytes_made_from = 0, largest = -1, subset = NULL,
@@ -43,7 +44,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
   )
 }
 
-# What plans and statistics both say of a request.
+# Plans and statistics both report these facts of a request.
 facts_of_request <- function(request) {
   list(
     backend = request$backend, metric = request$metric, sign = request$sign,
@@ -56,12 +57,13 @@ is_within <- function(request) {
   !is.null(request$within)
 }
 
-# Points whose neighbours are asked for among others'; 0: those of all points.
+# Returns the number of points that are searched for among others, or 0 for all
+# points among themselves.
 num_queries <- function(queries, request) {
   if (!is.null(queries)) nrow(queries) else length(request$subset)
 }
 
-# The core's answer to a request, or its failure.
+# Returns the core's answer to a request, or its failure.
 ask_core <- function(values, queries, request) {
   if (is_resampled(request)) {
     return(cpp_count_edges(values, request))

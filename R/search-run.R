@@ -1,6 +1,7 @@
-# A search is run: told of, by tasks or in one piece, and remembered.
+# Runs a search by tasks or in one piece, describes it on request, and records
+# its statistics.
 
-# Gives what ask_core() gives.
+# Returns the answer as ask_core() does.
 run_search <- function(search, call = caller_env()) {
   if (!search$options$verbose) {
     return(find_somehow(search, call))
@@ -30,7 +31,7 @@ describe_search <- function(search, call) {
   ))
 }
 
-# One message, its lines as they are.
+# Sends the lines unchanged, as one message.
 tell_lines <- function(lines) {
   rlang::inform(paste(lines, collapse = "\n"))
 }

@@ -1,10 +1,10 @@
-# Similarities of pairs that were found by their distances. Under Proportional
-# Similarity, Sorensen and Jaccard the core rounds the similarity once and takes
-# 1 - similarity as the distance. Below 1/2 that loses the similarity's last
-# bits, and such pairs are measured once more.
+# Similarities of pairs that were found by distance. For Proportional
+# Similarity, Sorensen and Jaccard, the core rounds the similarity once and uses
+# 1 - similarity as the distance. If the similarity is below 1/2, its last bits
+# are lost, and such pairs are measured again.
 
-# Edges as the core found them (a list or data frame of from and to, by number,
-# and distance), with the similarity beside the distance where edges keep one.
+# Takes edges from the core, a list or data frame of from and to (by number) and
+# distance. Adds the similarity if edges of this metric store one.
 with_similarity <- function(found, search, call = caller_env()) {
   if (!keeps_similarity(search$request$metric)) {
     return(found)
@@ -19,9 +19,9 @@ keeps_similarity <- function(metric) {
   isTRUE(metric_facts(metric)$own_similarity)
 }
 
-# Drops the pairs less similar than min_similarity from those within the
-# distance 1 - min_similarity: only pairs at exactly that distance can be. The
-# core has done so for products of rows of length 1.
+# Drops pairs below min_similarity from those within the distance 1 -
+# min_similarity. Only pairs at exactly that distance can be below it. For
+# products of rows of length 1, the core has already done so.
 keep_similar <- function(found, search, call = caller_env()) {
   request <- search$request
   least <- request$within$similarity
@@ -53,8 +53,8 @@ similarity_of_pairs <- function(search, from, to, distance,
   similarity
 }
 
-# Stretches of pairs. Of points that are not held in memory no more rows are
-# taken at a time than there is room for.
+# Splits pairs into parts. If the points are not in memory, a part needs no more
+# rows than fit.
 pairs_that_fit <- function(search, from, to) {
   values <- search$points$values
   if (is.matrix(values)) {

@@ -1,7 +1,8 @@
-# subset = : the points whose neighbours are asked for, among all points.
+# The argument `subset`: the points whose neighbours among all points are
+# requested.
 
-# Row numbers of the points (integer), in the order asked for, or NULL.
-# distinct: none may be there twice.
+# Returns row numbers of the points (integer) in the requested order, or NULL.
+# With `distinct`, a repeated point is an error.
 check_subset <- function(subset, points, distinct = FALSE,
                          call = caller_env()) {
   if (is.null(subset)) {
@@ -84,7 +85,7 @@ check_subset_numbers <- function(subset, num_points, side, call) {
   as.integer(subset)
 }
 
-# The rows of these names.
+# Returns the rows with these names.
 find_subset <- function(subset, points, call) {
   if (is_metafeatures(points$values)) {
     return(find_metafeatures(points$values, subset, call = call))

@@ -1,20 +1,21 @@
-# How a search is cut up into tasks, each of which any worker can do.
+# The division of a search into tasks, each of which any worker can do.
 #
-# "pairs": two blocks of the points, or one with itself: block I with block
-# I + delta, delta up to half of the blocks, whose number is odd. So each pair
-# of points is met in one task, and no task meets one that another does. For all
-# points among themselves.
-# "rows": a range of the rows that are asked for (some points, queries),
-# searched for among all points; where the points are searched by many sets of
-# samples (see significance-resamples.R) some of those. Points of two ranges meet twice, once
-# from each side.
+# Tasks of kind "pairs" are for all points among themselves. A task is two
+# blocks of the points, or one with itself: block I with block I + delta, delta
+# up to half of the blocks, whose number is odd. So each pair of points occurs
+# in exactly one task.
+#
+# Tasks of kind "rows" are ranges of the requested rows (some points, or
+# queries), searched among all points. If the points are searched by many sets
+# of samples (see significance-resamples.R), a task is some of those. Points of
+# two ranges meet twice, once from each side.
 
-# "stages": the triples of points, in their order, in stretches of as many each.
+# Tasks of kind "stages" are equal ranges of the triples of points, in order.
 
 task_kinds <- c("rows", "pairs", "stages")
 
-# list(kind, size): points in a block, rows in a range, resamples; stages there
-# are.
+# Returns list(kind, size). The size is the points in a block, rows in a range,
+# resamples in a task, or the number of stages.
 new_task_plan <- function(work, options) {
   if (asks_triples(work$request)) {
     return(cut_triples(work, options))
@@ -29,7 +30,7 @@ new_task_plan <- function(work, options) {
   list(kind = kind, size = as.integer(size))
 }
 
-# By what the answer depends on alone: whoever makes the folder.
+# The kind depends only on what the answer depends on, whoever makes the folder.
 is_met_by_blocks <- function(work) {
   request <- work$request
   is.null(work$queries) && is.null(request$subset) &&
@@ -41,12 +42,12 @@ text_of_plan <- function(plan) {
   c(tasks = plan$kind, task_size = number_text(plan$size))
 }
 
-# As of R/search-block_pairs.R.
+# Divides the pairs as in R/search-block_pairs.R.
 cut_of_work <- function(work) {
   block_cut(nrow(work$values), size = work$plan$size)
 }
 
-# At least one, which is empty where nothing is asked for.
+# There is at least one task, which is empty if nothing is requested.
 num_tasks <- function(work) {
   if (work$plan$kind == "pairs") {
     return(as.integer(cut_of_work(work)$num_tasks))
@@ -57,7 +58,7 @@ num_tasks <- function(work) {
   max(1L, as.integer(ceiling(work$num_rows / work$plan$size)))
 }
 
-# All tasks in which a block has a part, in their order.
+# Returns all tasks in which a block takes part, in order.
 tasks_of_block <- function(cut, block) {
   blocks <- cut$num_blocks
   apart <- seq_len((blocks + 1) / 2) - 1
@@ -66,7 +67,8 @@ tasks_of_block <- function(cut, block) {
   sort(unique(c(up, down)))
 }
 
-# list(a, b) of c(first, last); b is NULL where a is met by itself.
+# Returns list(a, b) of c(first, last). `b` is NULL if a is searched with
+# itself.
 bounds_of_pair <- function(work, task) {
   cut <- cut_of_work(work)
   blocks <- blocks_of_tasks(cut, task)
@@ -76,13 +78,13 @@ bounds_of_pair <- function(work, task) {
   )
 }
 
-# c(first, last), among the rows of the answer: of a range.
+# Returns c(first, last) of a range among the rows of the answer.
 task_bounds <- function(work, task) {
   size <- work$plan$size
   c((task - 1) * size + 1, min(task * size, work$num_rows))
 }
 
-# Rows that a task's part of the answer has.
+# Returns the number of rows in a task's part of the answer.
 rows_of_task <- function(work, task) {
   if (work$plan$kind == "rows") {
     return(diff(task_bounds(work, task)) + 1)
@@ -91,16 +93,16 @@ rows_of_task <- function(work, task) {
   sum(rows_of_block(bounds$a), rows_of_block(bounds$b))
 }
 
-# Of c(first, last); 0 of NULL.
+# Returns the length of a range c(first, last), or 0 for NULL.
 rows_of_block <- function(bounds) {
   if (is.null(bounds)) 0 else bounds[[2]] - bounds[[1]] + 1
 }
 
-# --- how large ---------------------------------------------------------------
+# --- size of a task ----------------------------------------------------------
 
-# Rows in a task: enough that preparing points again is a small part of its
-# work, and otherwise half a minute of it, roughly. For workers smaller ones, so
-# that each has its share.
+# A task takes about half a minute, but has enough rows that preparing the
+# points again is a small part of it. With workers, tasks are smaller, so that
+# each worker has its share.
 automatic_size <- function(kind, work, num_workers) {
   request <- work$request
   automatic <- if (kind == "pairs") automatic_block else automatic_split
@@ -133,7 +135,7 @@ automatic_split <- function(num_points, num_features, num_rows, request,
   as.integer(max(1, min(ceiling(rows), num_rows)))
 }
 
-# As the plan of many hosts has it: see search-block_pairs.R.
+# The size is that of a plan for many hosts: see search-block_pairs.R.
 automatic_block <- function(num_points, num_features, num_rows, request,
                             num_workers) {
   as.integer(block_size(
@@ -144,8 +146,8 @@ automatic_block <- function(num_points, num_features, num_rows, request,
   ))
 }
 
-# Bytes of a GPU that two blocks may take: half of what there is, less what
-# CUDA takes itself. Where two blocks do not fit, each two points of them meet
+# Returns the bytes of a GPU that two blocks may take: half of its memory, less
+# what CUDA itself takes. If two blocks did not fit, their points would meet
 # twice.
 memory_for_pair <- function(request, devices = cuda_devices()) {
   if (request$backend != "cuda") {
@@ -161,14 +163,15 @@ memory_for_pair <- function(request, devices = cuda_devices()) {
   max(0.5 * most - 0.5e9, 0.25 * most)
 }
 
-# Neighbours of a row, at most; 0 where nobody knows.
+# Returns the maximum number of neighbours of a row, or 0 if it is unknown.
 result_width <- function(request) {
   if (is_within(request)) 0 else row_width(request)
 }
 
 # --- one task ----------------------------------------------------------------
 
-# In this process, as ask_core() gives it. limits: see folder-limits.R.
+# Does a task in this process and returns its answer as ask_core() does. For
+# `limits`, see folder-limits.R.
 search_task <- function(work, task, request, limits = NULL) {
   if (asks_triples(request)) {
     return(search_triples(work, task, request))

@@ -1,6 +1,5 @@
-# Threads when the user names none: what the process may use (the core asks
-# the system: affinity and control groups), and no more than each of the usual
-# limits says. R CMD check allows two.
+# Default number of threads: those that the process may use by affinity and
+# control groups, within the usual limits. R CMD check allows two.
 default_num_threads <- function(usable = cpp_cpu()$threads,
                                 call = caller_env()) {
   option <- getOption("fsknn.num_threads")
@@ -21,8 +20,8 @@ default_num_threads <- function(usable = cpp_cpu()$threads,
 
 max_num_threads <- 1024L
 
-# OMP_NUM_THREADS may be a list, one number for each level of nesting. What
-# can't be read is no limit, as for OpenMP.
+# OMP_NUM_THREADS may be a list with one number for each level of nesting. An
+# unreadable value is no limit, as in OpenMP.
 thread_limit <- function(variable) {
   text <- sub(",.*", "", Sys.getenv(variable))
   if (!grepl("^ *[0-9]{1,9} *$", text)) {

@@ -109,7 +109,8 @@ threshold_edges <- function(found, search, call = caller_env()) {
   as_undirected(edges, "Threshold graph")
 }
 
-# What the graph of all points has of those that are asked for, in its order.
+# Selects the edges of the requested points from the graph of all points, in its
+# order.
 edges_of_some <- function(found, search) {
   num_points <- nrow(search$points$values)
   edges <- each_pair_once(
@@ -145,7 +146,8 @@ check_similarity <- function(similarity, metric, call = caller_env()) {
   as.double(similarity)
 }
 
-# Edges that have each pair once, whichever end comes first. kind: as printed.
+# Marks edges that contain each pair once, in either direction. `kind` is the
+# name that is printed.
 as_undirected <- function(edges, kind) {
   attr(edges, "kind") <- kind
   attr(edges, "directed") <- FALSE

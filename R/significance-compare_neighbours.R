@@ -178,7 +178,7 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
     "Groups may differ in the means of points, which other metrics see."
   )
   options$in_memory <- TRUE
-  # Ties are for the lists of each group: see check_groups_values().
+  # Ties concern the lists of each group: see check_group_values().
   taken <- take_two_groups(
     x, groups, strata, !is.null(permutations), options
   )
@@ -192,7 +192,7 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
   samples <- search$points$samples %||% seq_along(taken$labels)
   labels <- taken$labels[samples]
   check_group_sizes(labels, taken$names, current_env())
-  # Those without weight are gone.
+  # Samples of weight 0 have been dropped.
   check_can_change(labels, taken$strata[samples], current_env())
   search <- check_group_values(search, labels, taken$names, constant)
   drawn <- if (!is.null(permutations)) {
@@ -246,8 +246,8 @@ check_is_correlation <- function(metric, hint = NULL, call = caller_env()) {
   )
 }
 
-# Values of each group by itself: missing ones filled by the group's mean, and
-# points that are constant in either known.
+# Checks the values of each group by itself. Missing ones are filled with the
+# group's mean. Points that are constant in either group are errors or isolated.
 check_group_values <- function(search, labels, names, constant,
                                call = caller_env()) {
   options <- search$options
@@ -272,7 +272,8 @@ check_group_values <- function(search, labels, names, constant,
     )
     skip <- union(skip, checked$skip)
     if (checked$missing > 0) {
-      # The bits that a search of this group alone would have.
+      # The filled values have the bits that a search of this group alone would
+      # give.
       search$points$values[, columns] <- t(cpp_filled(part$values)$rows)
     }
   }
@@ -300,7 +301,8 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
   weights <- search$options$weights
   task <- new_contrast_task(search, labels, persistence)
   task$shown <- search$request$progress
-  # As the data are, so that lists are those of knn_search() to the last bit.
+  # The data are not standardised here, so that lists are identical to those of
+  # knn_search().
   found <- contrast_of(values, values, labels, task, call)
   edges <- edges_of_contrast(found$groups)
   points <- points_of_contrast(found$points, search)
@@ -354,8 +356,8 @@ points_of_contrast <- function(found, search) {
   )
 }
 
-# Numbers of points from 1; those of a point by rank in the first group, then
-# those that only the second has.
+# Points are numbered from 1. The edges of a point are in order of rank in the
+# first group, followed by those found only in the second.
 edges_of_contrast <- function(groups) {
   k <- ncol(groups[[1]]$index)
   there <- which(!is.na(groups[[1]]$index[, 1]))
@@ -369,7 +371,7 @@ edges_of_contrast <- function(groups) {
   })
   first <- listed[[1]]
   second <- listed[[2]]
-  # Exact in double for up to 9e7 points.
+  # The key is exact in double for up to 9e7 points.
   key <- function(of) (of$from - 1) * nrow(groups[[1]]$index) + of$to
   at <- match(key(first), key(second))
   only <- setdiff(seq_along(second$from), at)
@@ -386,7 +388,7 @@ edges_of_contrast <- function(groups) {
   lapply(edges, `[`, order)
 }
 
-# As the core has it (core/search/contrast.hpp).
+# This is the formula of the core (core/search/contrast.hpp).
 fisher_z <- function(r) {
   most <- 1 - 1e-12
   atanh(pmin(pmax(r, -most), most))

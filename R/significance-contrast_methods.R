@@ -1,4 +1,4 @@
-# What becomes of a contrast: print, summary, data frames, a picture.
+# Methods for a contrast: print, summary, data frames and plot.
 
 #' @method format fsknn_contrast
 #' @export
@@ -63,7 +63,7 @@ print.fsknn_contrast <- function(x, ...) {
   invisible(x)
 }
 
-# How many points and edges are below a level, unadjusted and adjusted.
+# Counts the points and edges below a level, unadjusted and adjusted.
 counts_below <- function(x, alpha) {
   columns <- list(
     "points by overlap" = x$points[c("p_rbo", "p_rbo_adjusted")],
@@ -150,7 +150,8 @@ most_changed <- function(x, n, by) {
   utils::head(points[do.call(order, c(unname(as.list(p)), list(size))), ], n)
 }
 
-# Each point a line from its mean correlation in one group to that in the other.
+# Each point is a line from its mean correlation in one group to that in the
+# other.
 draw_contrast <- function(points, x, by) {
   names <- as.character(points$point)
   label <- paste0("overlap ", format(round(points$rbo, 2), nsmall = 2))

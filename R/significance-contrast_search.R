@@ -1,12 +1,12 @@
-# The searches of a contrast: in each of two groups of samples, as they are and
-# with their labels permuted.
+# Searches of a contrast: one in each of two groups of samples, with the given
+# labels and with permuted ones.
 
-# What all searches of one contrast share. search: of new_search(). labels: the
-# group of each sample.
+# Returns what all searches of one contrast share. `search` is from
+# new_search(). `labels` holds the group of each sample.
 new_contrast_task <- function(search, labels, persistence) {
   request <- search$request
   request$progress <- FALSE
-  # Of what counts, which changes.
+  # These depend on the features of a group, which change.
   request$largest <- -1
   request["weights"] <- list(NULL)
   values <- search$points$values
@@ -17,9 +17,9 @@ new_contrast_task <- function(search, labels, persistence) {
   )
 }
 
-# Rows with so many equal values that a group may have no others.
+# Returns rows with so many equal values that a group might have no others.
 rows_at_risk <- function(values, fewest) {
-  # So many equal values leave room for few others: two of them are here.
+  # A row with so many equal values has two of them in any subset of this size.
   some <- values[, seq_len(ncol(values) - fewest + 2), drop = FALSE]
   rows <- which(apply(some, 1, anyDuplicated) > 0)
   most <- apply(values[rows, , drop = FALSE], 1, function(row) {
@@ -28,10 +28,10 @@ rows_at_risk <- function(values, fewest) {
   rows[most >= fewest]
 }
 
-# points: a handle, or values. labels: 1 or 2 for each feature. Gives `groups`,
-# for each its lists (index) and r of their pairs, in the group itself (own) and
-# in the other one (other); and `points`, what cpp_contrast_points() makes of
-# them.
+# `points` is a handle, or values. `labels` is 1 or 2 for each feature. Returns
+# `groups` and `points`, the value of cpp_contrast_points(). Each group has its
+# lists (index) and the correlations of their pairs, in the group itself (own)
+# and in the other (other).
 contrast_of <- function(points, values, labels, task, call) {
   columns <- list(which(labels == 1), which(labels == 2))
   skip <- sort(union(
@@ -43,7 +43,8 @@ contrast_of <- function(points, values, labels, task, call) {
     found <- in_core(ask_core(points, NULL, request), call)
     list(index = found$index, own = found$correlation)
   })
-  # The second group's features were the last to be chosen.
+  # The first group comes first, because the points are still prepared for the
+  # features of the second.
   for (group in 1:2) {
     groups[[group]]$other <- in_core(
       cpp_pair_correlations(
@@ -86,10 +87,10 @@ constant_in_either <- function(values, columns, at_risk) {
   at_risk[is_constant(columns[[1]]) | is_constant(columns[[2]])]
 }
 
-# Each permutation's statistics: rbo and change, a column for each permutation;
-# largest, the largest difference of each point's edges; of all edges; and, for
-# the edges observed, how many permutations were as extreme at their point.
-# edges: of edges_of_contrast().
+# Returns the statistics of permutations: rbo and change have a column for each.
+# `largest` has, for each permutation, the largest difference of all edges.
+# `edges_beyond` counts, for each observed edge, the permutations that were at
+# least as extreme at its point. `edges` is from edges_of_contrast().
 permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   num <- ncol(drawn)
   points <- hold_points(values, task$request, call)
@@ -107,7 +108,7 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
     found$rbo[, at] <- now$rbo
     found$change[, at] <- now$mean_2 - now$mean_1
     found$largest[[at]] <- max(now$largest, -Inf, na.rm = TRUE)
-    # A point without a list there counts as if it were as extreme.
+    # A point without a list in this permutation counts as at least as extreme.
     now$largest[is.na(now$largest)] <- Inf
     found$edges_beyond <- found$edges_beyond +
       (now$largest[edges$from] >= beyond)
@@ -116,13 +117,13 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   found
 }
 
-# Statistics that are nearer tie: they differ by rounding.
+# Statistics that differ by less are ties: they differ by rounding.
 tied_within <- 1e-9
 
 # --- p-values ----------------------------------------------------------------
 
-# How many of each point's permutations were at least as extreme as it is; one
-# without a value counts.
+# Counts, for each point, the permutations that were at least as extreme as the
+# observed value. A permutation without a value counts.
 count_beyond <- function(observed, permuted, extreme) {
   beyond <- integer(length(observed))
   limit <- extreme(observed) - tied_within
@@ -133,11 +134,11 @@ count_beyond <- function(observed, permuted, extreme) {
   beyond
 }
 
-# p_value, and p_adjusted: family-wise by the smallest p-value of all points in
-# each permutation. For that, a point's p-value is told by how many of its own
-# standard deviations it is from its own mean (over what was observed and all
-# permutations, so that neither is special): by rank alone the smallest of more
-# points than there are permutations would always be 1 / (num + 1).
+# Returns p_value and p_adjusted. The latter is family-wise, by the most extreme
+# point of each permutation. For that, a point's statistic is standardised by
+# its own mean and standard deviation. These are over the observed value and all
+# permutations, so that none is special. Ranks would not do: with more points
+# than permutations, the smallest p-value would always be 1 / (num + 1).
 point_p_values <- function(observed, permuted, two_sided) {
   num <- ncol(permuted)
   all <- num + 1
@@ -169,7 +170,8 @@ point_p_values <- function(observed, permuted, two_sided) {
   p
 }
 
-# How many permutations' largest is at least this one.
+# Returns p-values by the number of permutations whose largest statistic is at
+# least the observed one.
 p_of_largest <- function(observed, largest) {
   below <- findInterval(
     observed - tied_within, sort(largest), left.open = TRUE

@@ -1,13 +1,15 @@
-# The p-value of a correlation, for every statistic that has one.
+# The p-value of a correlation, shared by all statistics that have one.
 
-# r             correlations, of metric "pearson", "spearman" or "bicor"
-# num_features  samples that r is over: one number, or one for each
-# num_covariates  that both points were adjusted for, the intercept not counted
-# alternative   "greater" (r above 0), "less" or "two.sided"
-# ties          Spearman: has either point equal values (see rows_with_ties())?
-#               One for each, or NULL: told by r itself
-# NA where there are no degrees of freedom. With weights of samples (w) it is
-# the p-value of the slope in lm(weights = w), of samples of a weight above 0.
+# Arguments of correlation_p_value():
+#   r             correlations, of metric "pearson", "spearman" or "bicor"
+#   num_features  number of samples of r: one number, or one for each
+#   num_covariates  number for which both points were adjusted, without the
+#                 intercept
+#   alternative   "greater" (r above 0), "less" or "two.sided"
+#   ties          for Spearman: does either point have equal values (see
+#                 rows_with_ties())? One for each, or NULL: r decides
+# The p-value is NA without degrees of freedom. With weights of samples (w) it
+# is that of the slope in lm(weights = w), over samples with a weight above 0.
 correlation_p_value <- function(r, num_features, num_covariates = 0,
                                 metric = "pearson", alternative, ties = NULL) {
   freedom <- num_features - 2 - num_covariates
@@ -28,14 +30,14 @@ correlation_p_value <- function(r, num_features, num_covariates = 0,
   p
 }
 
-# The nearest are the points of large r, of large |r| or of low r.
+# The nearest points have large r, large |r| or low r.
 alternative_of_sign <- function(sign) {
   switch(
     sign, signed = "greater", absolute = "two.sided", negative = "less"
   )
 }
 
-# Student's t, as of the slope of a straight line.
+# The test is Student's t, as for the slope of a regression line.
 r_to_p <- function(r, freedom, alternative) {
   freedom[freedom < 1] <- NA
   t <- r * sqrt(freedom / ((1 - r) * (1 + r)))
@@ -47,33 +49,34 @@ r_to_p <- function(r, freedom, alternative) {
   )
 }
 
-# cor.test() does the same: beyond, and with ties, there is Student's t.
+# This limit is that of cor.test(): for more samples, and with ties, it uses
+# Student's t.
 largest_exact_spearman <- 1290
 
-# S, the sum of squared differences of ranks.
+# Computes S, the sum of squared differences of ranks.
 spearman_sum <- function(r, num) {
   (num^3 - num) * (1 - r) / 6
 }
 
-# Without ties S is an even whole number. Where one point has ties r is over the
-# square root of what they leave of its ranks' sum of squares, and S is no whole
-# number but at r = 0 (where both p-values are next to the same) and by rare
-# chance. Where both have ties, as counts do, it may well be one: then `ties`
-# should say so.
+# Without ties, S is an even whole number. If one point has ties, they reduce
+# the sum of squares of its ranks, and r is divided by the square root of it. S
+# is then whole only at r = 0 (where both p-values nearly agree) or by rare
+# chance. If both points have ties, as for counts, S may well be whole. Then
+# `ties` should be given.
 is_without_ties <- function(r, num) {
   sum <- spearman_sum(r, num)
   rounding <- pmax(1e-9, (num^3 - num) * num * .Machine$double.eps)
   abs(sum - 2 * round(sum / 2)) <= rounding
 }
 
-# Of a matrix: the rows that have equal values.
+# Returns whether each row of a matrix has equal values.
 rows_with_ties <- function(values) {
   vapply(seq_len(nrow(values)), function(row) {
     anyDuplicated(values[row, ]) > 0
   }, NA)
 }
 
-# As cor.test() has it, of correlations over `num` samples each.
+# This is the p-value of cor.test() for correlations over `num` samples each.
 spearman_p <- function(r, num, alternative) {
   sum <- spearman_sum(r, num)
   upper <- switch(
@@ -85,9 +88,9 @@ spearman_p <- function(r, num, alternative) {
   if (alternative == "two.sided") pmin(2 * p, 1) else p
 }
 
-# P(S >= sum), or what is left to 1, for independent points without ties: by
-# counting for up to nine samples, by the Edgeworth series of Best and Roberts
-# (1975), algorithm AS 89, for more.
+# Returns P(S >= sum), or 1 minus that, for independent points without ties. Up
+# to nine samples it counts permutations. Beyond, it uses the Edgeworth series
+# of Best and Roberts (1975), algorithm AS 89.
 spearman_tail <- function(sum, num, upper) {
   upper <- rep_len(upper, length(sum))
   if (num <= 9) {
@@ -100,14 +103,14 @@ spearman_tail <- function(sum, num, upper) {
   p <- stats::pnorm(ifelse(upper, -x, x)) +
     ifelse(upper, 1, -1) * edgeworth_terms(x, num)
   p <- pmin(pmax(p, 0), 1)
-  # Below the least S all is above, beyond the greatest nothing.
+  # All of S is at or above its minimum, and none is beyond its maximum.
   p[sum <= 0] <- as.double(upper[sum <= 0])
   beyond <- sum > (num^3 - num) / 3
   p[beyond] <- as.double(!upper[beyond])
   p
 }
 
-# What AS 89 adds to the normal distribution.
+# AS 89 adds these terms to the normal distribution.
 edgeworth_terms <- function(x, num) {
   b <- 1 / num
   y <- x^2
@@ -118,8 +121,8 @@ edgeworth_terms <- function(x, num) {
   x * b * (0.2274 + b * (0.2531 + 0.1745 * b) + y * by_y) / exp(y / 2)
 }
 
-# How many permutations of 1 to num have S = 0, 2, 4, ...: by the set of the
-# numbers that are taken, whose size says which place is next.
+# Counts the permutations of 1 to num with S = 0, 2, 4, ... The recursion is
+# over the set of numbers already placed, whose size is the next place.
 spearman_counts <- function(num) {
   largest <- (num^3 - num) / 3
   counts <- matrix(0, largest + 1, 2^num)

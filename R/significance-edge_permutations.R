@@ -1,8 +1,8 @@
-# What chance gives: the search run again on points whose samples are permuted
-# in each by itself.
+# The null distribution: the search is repeated on points whose samples are
+# permuted independently.
 
-# Distances of one search that are kept: the smallest of each point, NA where it
-# has none, and three quantiles at each rank.
+# These distances of a search are kept: the smallest of each point (NA if it has
+# none), and three quantiles at each rank.
 kept_quantiles <- c(0.05, 0.5, 0.95)
 
 keep_of_search <- function(found) {
@@ -15,10 +15,10 @@ keep_of_search <- function(found) {
   )
 }
 
-# Gives list(common, observed, nearest, smallest, by_rank): whether distances
-# have a scale that is common to all points; the smallest distance of each point
-# in the data and, a permutation in each column, in all of them; by_rank, a data
-# frame for plot().
+# Returns list(common, observed, nearest, by_rank). `common` says whether
+# distances have one scale for all points. `observed` is the smallest distance
+# of each point in the data. `nearest` has the smallest distances of a
+# permutation in each column. `by_rank` is a data frame for plot().
 permute_and_search <- function(search, permutations, call) {
   values <- search$points$values
   if (is_metafeatures(values)) {
@@ -30,7 +30,8 @@ permute_and_search <- function(search, permutations, call) {
       call
     )
   }
-  # A double for each point and permutation, and a copy with the data's.
+  # Each point and permutation needs a double, and a copy with the data needs
+  # another.
   check_permutations_fit(permutations, 16 * nrow(values), call)
   one <- without_folder(search)
   one$request$progress <- FALSE
@@ -42,9 +43,9 @@ permute_and_search <- function(search, permutations, call) {
   on.exit(end_bar(bar))
   kept <- NULL
   for (at in seq_len(permutations)) {
-    # Drawn one after another in this process, each before its search, which
-    # draws nothing: the stream is that of all of them drawn at first, which
-    # would take the memory of as many copies of `x`.
+    # Each permutation is drawn in this process before its search, which draws
+    # nothing. So the random stream is the same as if all were drawn at first,
+    # which would need memory for as many copies of `x`.
     one$points$values <- permute_within_points(values)
     if (at == 1) {
       kept <- open_permutations(search, one, permutations, call)
@@ -65,7 +66,7 @@ permute_and_search <- function(search, permutations, call) {
   )
 }
 
-# What it would say of rows that are short of neighbours is said once too often.
+# The message about rows with too few neighbours would only be a repetition.
 search_quietly <- function(search, call) {
   suppressMessages(run_search(search, call), classes = "fsknn_short_rows")
 }
@@ -83,8 +84,8 @@ distances_by_rank <- function(observed, chance) {
 
 # --- p-values ----------------------------------------------------------------
 
-# Sums of the same terms in another order differ in their last bits: distances
-# that near each other are taken for equal, which makes no p smaller.
+# Sums of the same terms in another order differ in their last bits. Distances
+# this close count as equal, which never lowers a p-value.
 as_small <- function(distance, common) {
   distance + 1e-12 * (if (common) 1 else abs(distance))
 }
@@ -111,8 +112,8 @@ family_p <- function(pairs, null, limit, num) {
     smallest <- smallest_of_columns(null$nearest)
     return(permutation_p(findInterval(limit, sort(smallest)), num))
   }
-  # Of each point, over its smallest distances in the data and in all
-  # permutations: nothing in it tells which of them the data are.
+  # Each point is standardised over its smallest distances in the data and in
+  # all permutations. The data are thus treated like any permutation.
   all <- cbind(null$observed, null$nearest)
   unit <- unit_of_rows(all)
   all <- all / unit
@@ -131,12 +132,12 @@ smallest_of_columns <- function(values) {
   apply(values, 2, min, na.rm = TRUE)
 }
 
-# --- kept in a folder --------------------------------------------------------
+# --- permutations in a folder ------------------------------------------------
 
-# As of a search by tasks, a permutation a task: they are drawn one after
-# another, and so are not dealt out. Of several processes in one folder each
-# does what is not done yet when it comes to it. The first one's values tell
-# what all of them are drawn by.
+# The folder is that of a search by tasks with one permutation in each. They are
+# drawn in sequence, so they are not distributed. If several processes share a
+# folder, each does the next permutation that is not yet done. The values of the
+# first one identify the random stream.
 open_permutations <- function(search, one, permutations, call) {
   if (is.null(search$options$long$folder)) {
     return(NULL)
@@ -160,7 +161,7 @@ open_permutations <- function(search, one, permutations, call) {
   job
 }
 
-# NULL where it is not there, or not whole.
+# Returns NULL if the file is missing or damaged.
 read_permutation <- function(job, at, num_points, k, call) {
   if (is.null(job)) {
     return(NULL)

@@ -170,7 +170,7 @@ edge_significance <- function(edges, x, ..., p_adjust = c("BH", "BY",
   check_told_again(edges, "num_covariates", adjust, "adjust")
   options <- verb_options()
   check_has_p(options$metric, permutations)
-  # Values are permuted, and checked against the edges', in memory.
+  # Values are permuted and compared with those of the edges, in memory.
   options$in_memory <- TRUE
   search <- new_search(x, options, k = k)
   pairs <- pairs_of_edges(edges, search)
@@ -188,8 +188,8 @@ edge_significance <- function(edges, x, ..., p_adjust = c("BH", "BY",
   new_significance(pairs$edges, added, tested)
 }
 
-# What the edges say of how they were made, which must not be what the user
-# says unless both are the same.
+# Returns a setting that the edges recorded or the user gave. If both exist,
+# they must agree.
 recorded_or_given <- function(edges, what, given, otherwise = NULL,
                               call = caller_env()) {
   recorded <- attr(edges, what, exact = TRUE)
@@ -218,7 +218,7 @@ recorded_or_given <- function(edges, what, given, otherwise = NULL,
   )
 }
 
-# What edges only know that they had.
+# The edges record that this argument was used, but not its value.
 check_told_again <- function(edges, recorded, given, arg, call = caller_env()) {
   had <- attr(edges, recorded, exact = TRUE)
   if (is.null(given) && !is.null(had) && had > 0) {
@@ -246,10 +246,10 @@ check_has_p <- function(metric, permutations, call = caller_env()) {
   )
 }
 
-# --- the pairs, and that they are of x ---------------------------------------
+# --- the pairs, checked against x --------------------------------------------
 
-# list(edges, from, to, distance, correlation, common): the edges as pairs, each
-# once, by number of point, and measured anew.
+# Returns list(edges, from, to, distance, correlation, common): each pair of the
+# edges once, by number of point, with its distance computed again.
 pairs_of_edges <- function(edges, search, call = caller_env()) {
   given <- attr(edges, "vertices")$name
   edges <- undirected_edges(edges, "union")
@@ -257,7 +257,7 @@ pairs_of_edges <- function(edges, search, call = caller_env()) {
   known <- names %||% seq_len(nrow(search$points$values))
   numbers <- match(id_text(given), id_text(known))
   if (all(is.na(numbers)) && is.character(given) == is.null(names)) {
-    # One side has no names. Numbers of points are their places.
+    # One side has no names. Numbers of points then mean positions.
     numbers <- if (is.null(names)) {
       place <- setdiff(seq_along(known), search$left_out$point)
       if (length(place) == length(given)) place else numbers
@@ -291,7 +291,7 @@ pairs_of_edges <- function(edges, search, call = caller_env()) {
   c(list(edges = edges, from = from, to = to), measured)
 }
 
-# What was in a file has six decimals.
+# Distances from a file have six decimals.
 check_measured <- function(edges, measured, search, call) {
   given <- edges[["distance"]]
   if (is.null(given)) {
@@ -343,14 +343,14 @@ p_of_correlations <- function(pairs, search, p_adjust) {
   )
 }
 
-# Of points that take part.
+# Counts the pairs of points that are not isolated.
 count_all_pairs <- function(search) {
   n <- nrow(search$points$values) - length(search$request$skip)
   n * (n - 1) / 2
 }
 
-# The samples that the correlation of each pair is over: those that both points
-# have under na = "pairwise", else all.
+# Returns the number of samples of each pair's correlation: those that both
+# points have under na = "pairwise", and otherwise all.
 samples_of_pairs <- function(pairs, search) {
   values <- search$points$values
   if (search$request$na != "pairwise") {
@@ -368,9 +368,10 @@ samples_of_pairs <- function(pairs, search) {
   counts
 }
 
-# Has either point of a pair equal values? NULL where that is told by r, or does
-# not matter. Weighted ranks, and those over samples that the other point lacks,
-# are none of cor.test()'s; values filled in are equal.
+# Returns whether either point of a pair has equal values. NULL means that r
+# decides or that it does not matter. cor.test() has no exact p-value for
+# weighted ranks, or for ranks among samples that the other point lacks.
+# Filled-in values are equal.
 ties_of_pairs <- function(pairs, search) {
   request <- search$request
   values <- search$points$values
@@ -389,11 +390,12 @@ ties_of_pairs <- function(pairs, search) {
   tied[pairs$from] | tied[pairs$to]
 }
 
-# p-values adjusted for all `num_pairs`, of which only the listed are known: the
-# rank of each is taken to be that among the listed, and is at least that among
-# all. So none is below that of p.adjust() over all pairs: there the least is
-# taken of num_pairs p / rank over all pairs with p-values as large or larger,
-# which are at least these, at ranks which are at least these.
+# Adjusts p-values for all `num_pairs`, though only those of the listed pairs
+# are known. Each gets its rank among the listed, which is at most its rank
+# among all pairs. So no result is below that of p.adjust() over all pairs. That
+# takes the minimum of num_pairs p / rank over all pairs with p-values at least
+# as large. Each term here has at least the p-value and at most the rank of a
+# term there.
 adjust_listed <- function(p, num_pairs, p_adjust) {
   if (p_adjust == "bonferroni") {
     return(pmin(1, p * num_pairs))
@@ -407,7 +409,7 @@ adjust_listed <- function(p, num_pairs, p_adjust) {
   adjusted
 }
 
-# The sum of 1 / i up to n, for any n.
+# Returns the sum of 1 / i for i up to n, for any n.
 harmonic_number <- function(n) {
   digamma(n + 1) - digamma(1)
 }

@@ -1,11 +1,11 @@
-# What significance says of itself.
+# Methods for the significance of edges.
 
 #' @method print fsknn_significance
 #' @export
 print.fsknn_significance <- function(x, ..., n = 10) {
   cat(format_edges_header(x), "\n", sep = "")
   cat(paste0(format_significance(x), "\n"), sep = "")
-  # The most significant say most.
+  # The most significant edges are printed first.
   by <- x[[significance_column(x)]]
   print_first_edges(x[order(by), ], n, ...)
   invisible(x)
@@ -81,7 +81,7 @@ print.summary.fsknn_significance <- function(x, ...) {
   invisible(x)
 }
 
-# Distances by rank: of the data, and of points that are independent.
+# Plots distances by rank, for the data and for independent points.
 #' @method plot fsknn_significance
 #' @export
 plot.fsknn_significance <- function(x, ...) {

@@ -131,7 +131,7 @@ edge_stability <- function(x, k = 20, resamples = 100,
   min_stability <- check_positive_share(min_stability, "min_stability")
   chance <- check_flag(chance, "chance")
   options <- verb_options()
-  # A file holds points prepared by all of their samples.
+  # A file would hold points prepared with all of their samples.
   options$in_memory <- TRUE
   search <- new_search(x, options, k = k, subset = subset, as_edges = TRUE)
   draw <- list(
@@ -143,7 +143,7 @@ edge_stability <- function(x, k = 20, resamples = 100,
   new_stability(stable, search, draw)
 }
 
-# A share above 0, of at most 1.
+# Checks a share above 0 and at most 1.
 check_positive_share <- function(value, arg, call = caller_env()) {
   good <- is.numeric(value) && length(value) == 1 && !is.object(value) &&
     is.finite(value) && value > 0 && value <= 1
@@ -156,7 +156,7 @@ check_positive_share <- function(value, arg, call = caller_env()) {
   as.double(value)
 }
 
-# How many samples are drawn.
+# Returns the number of samples to draw.
 check_fraction <- function(fraction, draw, metric, call = caller_env()) {
   subsample <- draw$method == "subsample"
   fraction <- fraction %||% if (subsample) 0.5 else 1
@@ -177,23 +177,24 @@ check_fraction <- function(fraction, draw, metric, call = caller_env()) {
   )
 }
 
-# --- the work ----------------------------------------------------------------
+# --- the search --------------------------------------------------------------
 
-# Edges of noise are many, and alike: those of so many points, in so many
-# resamples, tell their shares.
+# Edges of noise are many and alike. So many points and resamples suffice to
+# estimate their shares.
 most_chance_points <- 500L
 most_chance_resamples <- 50L
 
-# All random numbers first, then the searches. Gives list(found, count, others,
-# absent, chance): edges of the graph of all samples and their counts, others,
-# and of chance how many edges were in 0, 1, ... resamples.
+# Draws all random numbers first, and then searches. Returns list(found, count,
+# others, absent, chance). `found` are the edges of the graph of all samples,
+# with their counts; `others` are further edges. `chance` counts the edges of
+# noise in 0, 1, ... resamples.
 find_stability <- function(search, draw, chance, call) {
   drawn <- draw_resamples(
     draw$num_samples, draw$resamples, draw$method, draw$size
   )
   noise <- if (chance) draw_chance(search)
   least <- max(1L, as.integer(ceiling(
-    # 0.07 * 100 is more than 7.
+    # In double, 0.07 * 100 exceeds 7.
     draw$min_stability * draw$resamples * (1 - 1e-12)
   )))
   found <- run_search(without_folder(search), call)
@@ -207,7 +208,7 @@ find_stability <- function(search, draw, chance, call) {
   )
 }
 
-# What is kept in the folder is the resamples'.
+# Only the search of the resamples uses the folder.
 without_folder <- function(search) {
   search$options$long["folder"] <- list(NULL)
   if (is.null(search$options$long$workers)) {
@@ -216,7 +217,7 @@ without_folder <- function(search) {
   search
 }
 
-# Gives what the core counts: see R/significance-resamples.R.
+# Returns the counts of the core: see R/significance-resamples.R.
 count_found <- function(search, found, drawn, least, call) {
   subset <- search$request$subset
   row <- if (is.null(subset)) found$from else match(found$from, subset)
@@ -226,7 +227,8 @@ count_found <- function(search, found, drawn, least, call) {
   )
 }
 
-# Edges that only resamples have, with their distances by all samples.
+# Returns the edges found only in resamples, with their distances over all
+# samples.
 measure_others <- function(search, counted, call) {
   from <- counted$row
   if (!is.null(search$request$subset)) {
@@ -241,8 +243,8 @@ measure_others <- function(search, counted, call) {
   )
 }
 
-# The same search of points that are independent, for some of them: NULL where
-# the points can't be made so.
+# Makes the same search on independent points, for some of them. Returns NULL if
+# the points can't be permuted.
 draw_chance <- function(search) {
   if (is_metafeatures(search$points$values)) {
     return(NULL)
@@ -295,7 +297,7 @@ new_stability <- function(stable, search, draw) {
   edges
 }
 
-# Of each point the mean over its edges; NA where it has none.
+# Returns the mean over the edges of each point, or NA if it has none.
 mean_stability <- function(from, share, num_points) {
   sums <- numeric(num_points)
   if (length(from) > 0) {
@@ -306,7 +308,7 @@ mean_stability <- function(from, share, num_points) {
   data.frame(stability = ifelse(counts > 0, sums / counts, NA_real_))
 }
 
-# Others come after the edges of the same point, the most frequent first.
+# The others follow the edges of the same point, the most frequent first.
 join_edges <- function(found, others, subset) {
   if (length(others$from) == 0) {
     return(found)

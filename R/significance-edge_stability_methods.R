@@ -1,4 +1,4 @@
-# What stability says of itself.
+# Methods for the stability of edges.
 
 #' @method print fsknn_stability
 #' @export
@@ -9,7 +9,7 @@ print.fsknn_stability <- function(x, ..., n = 10) {
   invisible(x)
 }
 
-# How much of it chance gives, and what is there besides.
+# Describes the stability, the share expected by chance, and the other edges.
 format_stability <- function(x) {
   draw <- attr(x, "stability")
   own <- is_own_edge(x)
@@ -43,12 +43,12 @@ format_share <- function(share) {
   format(round(share, 2), nsmall = 2, decimal.mark = ".")
 }
 
-# Edges of the graph of all samples.
+# Returns TRUE for edges of the graph of all samples.
 is_own_edge <- function(x) {
   if (is.null(x$rank)) rep(TRUE, nrow(x)) else !is.na(x$rank)
 }
 
-# The shares of chance's edges, one for each; NULL where they are not known.
+# Returns the share of each edge of noise, or NULL if they are unknown.
 chance_shares <- function(draw) {
   counts <- draw$chance
   if (is.null(counts)) {
@@ -113,7 +113,7 @@ print.summary.fsknn_stability <- function(x, ...) {
   invisible(x)
 }
 
-# Two histograms of shares, one on the other: the edges' and chance's.
+# Draws two overlaid histograms of shares, for the edges and for noise.
 #' @method plot fsknn_stability
 #' @export
 plot.fsknn_stability <- function(x, ...) {
@@ -121,7 +121,7 @@ plot.fsknn_stability <- function(x, ...) {
   draw <- attr(x, "stability")
   edges <- x$stability[is_own_edge(x)]
   chance <- chance_shares(draw)
-  # Whole numbers of resamples in a bar.
+  # Each bar covers a whole number of resamples.
   per_bar <- max(1, round(draw$resamples / 25))
   bars <- seq(-0.5, draw$resamples + per_bar, by = per_bar) / draw$resamples
   bar_of <- function(shares, what) {

@@ -1,8 +1,9 @@
-# What the nearest of a point or an outcome are worth: p-values of their
-# correlations, false discovery rates over all points, and p-values adjusted for
-# the best of all, by permutations of the outcome.
+# Significance of the nearest points of a point or an outcome. It computes
+# p-values of correlations and false discovery rates over all points.
+# Permutations of the outcome give p-values adjusted for the maximum over all
+# points.
 
-# Where there is no p-value but by permutations, some are needed.
+# A metric without p-values of its own needs permutations.
 check_has_p_values <- function(permutations, metric, call = caller_env()) {
   if (!identical(permutations, 0L) || has_correlation(metric)) {
     return(invisible())
@@ -32,7 +33,7 @@ check_no_blocks <- function(permutations, block, call = caller_env()) {
   )
 }
 
-# A permutation of the samples that count in each column.
+# Draws permutations of the samples that count, one in each column.
 draw_for_search <- function(search, x, permutations, strata,
                             call = caller_env()) {
   points <- search$points
@@ -49,9 +50,9 @@ draw_for_search <- function(search, x, permutations, strata,
   draw_permutations(ncol(points$values), permutations, strata)
 }
 
-# An outcome (or a point) that is the same throughout each stratum stays what it
-# is under every permutation: all p_adjusted are 1. Not with covariates, whose
-# residuals are permuted.
+# If an outcome (or a point) is constant within each stratum, no permutation
+# changes it, and all p_adjusted are 1. With covariates, residuals are permuted,
+# so this does not apply.
 tell_nested <- function(search, strata, permutations) {
   asked <- search$queries$values
   if (is.null(strata) || permutations == 0 || !is.matrix(asked) ||
@@ -80,15 +81,16 @@ tell_nested <- function(search, strata, permutations) {
   )
 }
 
-# The search, run, and judged. Gives
+# Runs a search and computes its significance. Returns
 #   found    as run_search() does
 #   columns  further columns of the table, matrices of the shape of found$index
-#   null     the smallest distance of each permutation (down) of each outcome
-# bytes: what the queries of one search may take, and what it finds.
+#   null     the smallest distance of each permutation (row) for each outcome
+#            (column)
+# `bytes` limits the queries of one search and its answer.
 judge_nearest <- function(search, drawn, bytes = bytes_at_once,
                           call = caller_env()) {
   if (can_be_held(search)) {
-    # Prepared, and sent to a GPU, once for all that follows.
+    # The points are prepared, and sent to a GPU, once for all searches below.
     search$held <- hold_points(search$points$values, search$request, call)
     on.exit(give_back_held(search$held))
   }
@@ -114,10 +116,11 @@ can_be_held <- function(search) {
 
 # --- permutations ------------------------------------------------------------
 
-# The outcomes and all that they are permuted to, found in one pass over the
-# points where they are not very many. counts: for each outcome and rank, how
-# many permutations were at least as extreme, in the steps of Westfall and
-# Young: of those points that are not listed before.
+# Searches the outcomes and their permutations together, in one pass over the
+# points unless there are very many. `counts` has, for each outcome and rank,
+# the number of permutations that were at least as extreme. It follows the
+# step-down method of Westfall and Young: each step is over the points not
+# listed before.
 search_permuted <- function(search, drawn, bytes, call) {
   outcomes <- search$queries$values
   k <- search$request$k
@@ -166,7 +169,8 @@ search_permuted <- function(search, drawn, bytes, call) {
   list(found = found, counts = counts, null = if (num_permutations > 0) null)
 }
 
-# 1 to count, so many at a time; one empty stretch of none.
+# Splits 1 to count into ranges of `at_once` numbers. There is one empty range
+# if count is 0.
 stretches_of <- function(count, at_once) {
   if (count == 0) {
     return(list(integer()))
@@ -174,26 +178,26 @@ stretches_of <- function(count, at_once) {
   lapply(seq(1, count, by = at_once), stretch, count = at_once, end = count)
 }
 
-# What the core finds for these queries, of which each is, or is made of, one of
-# the outcomes.
+# Returns the core's answer for queries, each of which is an outcome or a
+# permutation of it.
 ask_of_queries <- function(search, queries, of, call) {
   search$queries <- list(values = queries)
   search$num_rows <- nrow(queries)
   search$request$query_self <- search$request$query_self[of]
   undefined <- undefined_queries(search, call)
   search$request$query_skip <- undefined
-  # Of rows with too few neighbours it is said once, at the end.
+  # Rows with too few neighbours are reported once, at the end.
   find <- if (can_be_short(search)) find_in_parts_or_whole else run_search
   found <- find(search, call)
-  # That of a permutation without a value could be anything.
+  # A permutation without a value counts as the most extreme.
   found$distance[undefined, ] <- -Inf
   found
 }
 
-# All points, the nearest first, as lists with an entry for each query: all
-# within the largest distance that a correlation has, which takes a GPU a tenth
-# of the time of as many neighbours as there are points. What knn_stats() tells
-# is the search for neighbours, and not this one.
+# Returns all points, the nearest first, as lists with an entry for each query.
+# It searches within the largest possible distance of a correlation. On a GPU,
+# this takes a tenth of the time of a search with k = n. knn_stats() keeps
+# reporting the search for neighbours.
 find_all <- function(search, call) {
   request <- search$request
   if (!can_be_short(search)) {
@@ -231,9 +235,10 @@ rows_found <- function(found, rows) {
   })
 }
 
-# In each permutation (down) the smallest distance of all points but the first
-# i - 1 of those listed. k points are enough for k steps: the others cannot be
-# among what i - 1 < k points leave of k. Where there were fewer, there is none.
+# Returns, for each permutation (row), the smallest distance of all points
+# except the first i - 1 listed ones. The k nearest of a permutation suffice for
+# k steps, because i - 1 < k points cannot fill them. The value is infinite if
+# no point is left.
 best_of_the_rest <- function(listed, found) {
   k <- length(listed)
   distance <- found$distance
@@ -242,7 +247,7 @@ best_of_the_rest <- function(listed, found) {
   dim(step) <- dim(distance)
   step[is.na(step)] <- k + 1L
   best <- matrix(Inf, nrow(distance), k + 1)
-  # From the farthest to the nearest, which stays.
+  # The nearest is assigned last and therefore stays.
   for (rank in rev(seq_len(k))) {
     best[cbind(seq_len(nrow(best)), step[, rank])] <- distance[, rank]
   }
@@ -252,16 +257,17 @@ best_of_the_rest <- function(listed, found) {
   best[, seq_len(k), drop = FALSE]
 }
 
-# What ties on paper need not tie in double: as extreme is what is so up to the
-# rounding of sums, relative to 1 for metrics that are bounded.
+# Distances that are equal in theory may differ in double. They are compared up
+# to the rounding of sums, relative to 1 for bounded metrics.
 with_rounding <- function(distance, metric) {
   bounded <- metric$similarity %in% c("correlation", "complement")
   distance + 1e-12 * pmax(abs(distance), if (bounded) 1 else 0)
 }
 
-# What of each outcome is permuted, a row each. With covariates its residuals
-# (Freedman and Lane, 1983), from which the search takes the covariates again;
-# of ranks, to which the search turns values, with what is fitted added to them.
+# Returns the values to permute, one row for each outcome. With covariates these
+# are its residuals (Freedman and Lane, 1983), which the search adjusts again.
+# Spearman's residuals are those of ranks, and the fitted values are added
+# before they are ranked again.
 permutable <- function(search) {
   values <- search$queries$values
   covariates <- search$request$adjust
@@ -283,7 +289,7 @@ permutable <- function(search) {
   list(values = residuals, fitted = if (ranked) values - residuals)
 }
 
-# Row r: outcome of[r] under permutation by[r].
+# Row r is outcome of[r] under permutation by[r].
 permuted_rows <- function(permuted, drawn, of, by) {
   num_samples <- ncol(permuted$values)
   rows <- matrix(0, length(of), num_samples)
@@ -291,7 +297,7 @@ permuted_rows <- function(permuted, drawn, of, by) {
     some <- which(of == outcome)
     values <- permuted$values[outcome, drawn[, by[some]]]
     if (!is.null(permuted$fitted)) {
-      # Ranks that tie on paper must tie.
+      # Rounding keeps ties of ranks that are equal in theory.
       values <- round(values + permuted$fitted[outcome, ], 9)
     }
     rows[some, ] <- matrix(values, length(some), num_samples, byrow = TRUE)
@@ -299,7 +305,7 @@ permuted_rows <- function(permuted, drawn, of, by) {
   rows
 }
 
-# Permuted residuals may lie in the covariates' span, where samples are few.
+# With few samples, permuted residuals may be in the span of the covariates.
 undefined_queries <- function(search, call) {
   if (is.null(search$request$adjust)) {
     return(integer())
@@ -316,8 +322,8 @@ undefined_queries <- function(search, call) {
 
 # --- p-values ----------------------------------------------------------------
 
-# p_value and fdr of those that were found: the latter by Benjamini and Hochberg
-# (1995) over all points, whose distances are asked for.
+# Returns p_value and fdr of the points found. The latter is that of Benjamini
+# and Hochberg (1995) over all points, whose distances are searched for.
 analytic_columns <- function(search, found, bytes, call) {
   request <- search$request
   num_outcomes <- nrow(found$index)
@@ -344,12 +350,12 @@ analytic_columns <- function(search, found, bytes, call) {
   list(p_value = p_value, fdr = fdr)
 }
 
-# Under "absolute" |r|, which has the p-value of r.
+# Under "absolute" this is |r|, which has the same p-value as r.
 r_of_distance <- function(distance, sign) {
   if (sign == "negative") distance - 1 else 1 - distance
 }
 
-# A function of correlations and of the points that they are with.
+# Returns a function of correlations and of the numbers of their points.
 p_of_outcome <- function(search, outcome) {
   request <- search$request
   pairwise <- can_be_short(search)
@@ -358,7 +364,7 @@ p_of_outcome <- function(search, outcome) {
   } else {
     length(outcome)
   }
-  # Ranks over the samples that a row has are none over those of a pair.
+  # Ranks among all samples of a row are not those among the samples of a pair.
   ties <- if (pairwise || !is.null(request$weights) || anyNA(outcome) ||
                 anyDuplicated(outcome) > 0) TRUE
   function(r, index) {

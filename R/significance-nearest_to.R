@@ -225,7 +225,7 @@ nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed",
   find_nearest(search, x, permutations, strata)
 }
 
-# The table of a search; with p-values where `permutations` is a number.
+# Returns the table of a search, with p-values if `permutations` is a number.
 find_nearest <- function(search, x, permutations, strata, call = caller_env()) {
   search$as_table <- TRUE
   if (is.null(permutations)) {
@@ -252,8 +252,8 @@ abort_two_askers <- function(point, call) {
   )
 }
 
-# found: matrices with a row for each point (outcome) that was asked for.
-# judged: of judge_nearest(), or NULL.
+# `found` has matrices with a row for each requested point or outcome. `judged`
+# is from judge_nearest(), or NULL.
 table_of_nearest <- function(found, search, judged = NULL) {
   of <- rep(seq_len(nrow(found$index)), each = ncol(found$index))
   rank <- rep_len(seq_len(search$request$k), length(found$index))
@@ -283,7 +283,7 @@ table_of_nearest <- function(found, search, judged = NULL) {
   add_left_out(table, search)
 }
 
-# Names of the points or outcomes that were asked for, where they are several.
+# Returns the names of the requested points or outcomes if there are several.
 asked_names <- function(search) {
   at <- search$request$query_self
   if (is.null(at)) {
@@ -294,7 +294,7 @@ asked_names <- function(search) {
   }
 }
 
-# The numbers of the rows that are meant.
+# Returns the row numbers of the requested points.
 find_points <- function(points, point, arg = "point", call = caller_env()) {
   plain <- is.numeric(point) && !is.object(point) && is.null(dim(point))
   several <- length(point) > 1 && (plain || is.character(point))
@@ -306,7 +306,7 @@ find_points <- function(points, point, arg = "point", call = caller_env()) {
          USE.NAMES = FALSE)
 }
 
-# What is not the name or number of a row may be an outcome.
+# A value that is neither name nor number of a row may be an outcome.
 check_is_point <- function(point, num_features, arg, call) {
   is_outcome <- !is.character(point) && length(point) > 1 &&
     (length(point) == num_features || is.list(point))
@@ -325,7 +325,7 @@ check_is_point <- function(point, num_features, arg, call) {
   }
 }
 
-# The number of the one row that is meant.
+# Returns the row number of one requested point.
 find_point <- function(points, point, arg, call = caller_env()) {
   num_points <- nrow(points$values)
   if (!rlang::is_string(point)) {

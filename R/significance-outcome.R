@@ -1,11 +1,11 @@
-# Outcomes: what samples have that is no row of the points, and what of it can
-# stand as one more row. A number stands for itself; of two kinds the second is
-# 1 and the first 0; of survival times there are martingale residuals, the
-# events that there were less those that were to be expected.
+# Outcomes: values of the samples that are not a row of the points, converted to
+# one more row. Numbers are used as they are. Of two levels, the first is 0 and
+# the second 1. Survival times become martingale residuals, the observed minus
+# the expected events.
 
-# The numbers that `values` stand for, one for each sample, NA where missing;
-# what is neither number nor outcome is left as it is.
-# design: covariates of a null model of survival, a column each, or NULL.
+# Returns the numbers for `values`, one for each sample, NA if missing. Values
+# of other types are returned unchanged. `design` holds covariates of a null
+# model of survival, one in each column, or NULL.
 as_outcome <- function(values, arg, design = NULL, weights = NULL,
                        call = caller_env()) {
   if (inherits(values, "Surv")) {
@@ -17,14 +17,14 @@ as_outcome <- function(values, arg, design = NULL, weights = NULL,
   values
 }
 
-# Text, which is taken as factor() makes it; one string is a name of something.
+# Text is treated as factor() does. A single string is a name instead.
 is_text <- function(values) {
   is.character(values) && !is.object(values) && is.null(dim(values)) &&
     length(values) != 1
 }
 
-# A factor as it is, and of other values one whose levels are sorted the same
-# way in every locale.
+# Returns a factor unchanged. Levels of other values are sorted in the same way
+# in every locale.
 levels_of <- function(values) {
   if (is.factor(values)) {
     return(values)
@@ -32,7 +32,7 @@ levels_of <- function(values) {
   factor(values, sort(unique(values), method = "radix"))
 }
 
-# 0 for the first of the two levels that there are, 1 for the second.
+# Returns 0 for the first of the two levels in use, and 1 for the second.
 two_levels <- function(values, arg, call) {
   levels <- levels(droplevels(values))
   if (length(levels) == 2) {
@@ -63,7 +63,7 @@ two_levels <- function(values, arg, call) {
   )
 }
 
-# Of Cox's model without the points (Therneau, Grambsch and Fleming, 1990).
+# Fits Cox's model without the points (Therneau, Grambsch and Fleming, 1990).
 martingale_residuals <- function(values, arg, design = NULL, weights = NULL,
                                  call = caller_env()) {
   rlang::check_installed("survival", "for an outcome of class Surv.")
@@ -101,7 +101,7 @@ martingale_residuals <- function(values, arg, design = NULL, weights = NULL,
   as.double(stats::residuals(fit, type = "martingale"))
 }
 
-# What survival::coxph() warns of, with the outcome that it fits.
+# Repeats a warning of survival::coxph() with the name of the outcome.
 warn_of_cox <- function(words, arg, call) {
   cli::cli_warn(
     c(
@@ -115,9 +115,9 @@ warn_of_cox <- function(words, arg, call) {
 
 # --- outcomes of nearest_to() ------------------------------------------------
 
-# As queries: `values`, an outcome in each row, of the samples that count; and
-# `labels`, their names, where several could be there. Where there is none, the
-# search's own queries.
+# Converts outcomes to queries. `values` has an outcome in each row, over the
+# samples that count. `labels` are their names if several are possible. Without
+# an outcome, the search's own queries are returned.
 bring_outcomes <- function(search, outcome, x, call = caller_env()) {
   if (is.null(outcome)) {
     return(search$queries)
@@ -132,7 +132,7 @@ bring_outcomes <- function(search, outcome, x, call = caller_env()) {
   )
 }
 
-# A list of outcomes; of one without a name the name is "outcome".
+# Returns a list of outcomes. A single one without a name is called "outcome".
 outcomes_told <- function(outcome, x, search, call) {
   input <- search$options$input
   features <- search$points$features
@@ -167,7 +167,7 @@ outcomes_told <- function(outcome, x, search, call) {
   told
 }
 
-# One outcome, of the samples that count.
+# Returns one outcome over the samples that count.
 outcome_row <- function(values, label, search, call) {
   points <- search$points
   samples <- points$samples %||% seq_len(ncol(points$values))
@@ -250,7 +250,7 @@ check_outcome_type <- function(values, arg, call) {
   )
 }
 
-# One value for each sample.
+# Checks that there is one value for each sample.
 check_outcome_fits <- function(values, arg, search, call) {
   points <- search$points
   wanted <- points$num_given %||% ncol(points$values)
@@ -268,7 +268,7 @@ check_outcome_fits <- function(values, arg, search, call) {
   }
 }
 
-# A null model takes covariates as they are, whatever the metric ranks.
+# The null model uses covariates unchanged, even if the metric ranks them.
 design_for_outcome <- function(search) {
   if (is.null(search$covariates)) {
     return(NULL)
@@ -279,7 +279,7 @@ design_for_outcome <- function(search) {
   if (ncol(design) > 0) design
 }
 
-# Isolated points may be left out, and not what is asked for.
+# Isolated points may be left out, but a requested outcome may not.
 check_outcomes_defined <- function(search, call) {
   queries <- search$queries
   without <- search$query_skip

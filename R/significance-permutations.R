@@ -1,14 +1,14 @@
-# Permutations of samples, for every statistic that has them. They are drawn by
-# R's own generator, all of them before a search starts: so set.seed() repeats
-# an answer, whatever does the searching.
+# Permutations of samples, shared by all statistics that use them. R's generator
+# draws all of them before a search starts. So set.seed() makes an answer
+# reproducible, whichever backend or worker searches.
 
-# A permutation in each column: numbers of samples, an integer matrix of
-# num_samples x num_permutations. strata: a group for each sample, of which none
-# leaves its own; NULL: one group. Groups are drawn for in the order in which
-# they come first, which no locale changes.
+# Returns an integer matrix of num_samples x num_permutations with a permutation
+# of sample numbers in each column. `strata` has a group for each sample, and no
+# sample leaves its group. NULL is one group. Groups are processed in order of
+# appearance, which is the same in every locale.
 draw_permutations <- function(num_samples, num_permutations, strata = NULL,
                               call = caller_env()) {
-  # As many doubles are made of them.
+  # Each integer is later converted to a double as well.
   check_permutations_fit(num_permutations, 12 * num_samples, call)
   groups <- if (is.null(strata)) {
     list(seq_len(num_samples))
@@ -25,13 +25,13 @@ draw_permutations <- function(num_samples, num_permutations, strata = NULL,
   drawn
 }
 
-# By Phipson and Smyth (2010): of `num` permutations `b` were at least as
-# extreme, and what was observed counts as one more.
+# Phipson and Smyth (2010): `b` of `num` permutations were at least as extreme,
+# and the observed data count as one more.
 permutation_p <- function(b, num) {
   (b + 1) / (num + 1)
 }
 
-# How many permutations: NULL for none, or a whole number.
+# Checks the number of permutations, a whole number or NULL for none.
 check_permutations <- function(permutations, least = 1, call = caller_env()) {
   if (is.null(permutations)) {
     return(NULL)
@@ -41,7 +41,7 @@ check_permutations <- function(permutations, least = 1, call = caller_env()) {
   )
 }
 
-# Whether there is memory for what all permutations take at once.
+# Checks that all permutations fit in memory at once.
 check_permutations_fit <- function(num_permutations, bytes_each,
                                    call = caller_env()) {
   free <- free_memory()
@@ -60,9 +60,10 @@ check_permutations_fit <- function(num_permutations, bytes_each,
   )
 }
 
-# A whole number for each sample, the same within a group, or NULL. `strata` and
-# what follows `of`: see given_values(); samples are the features or points.
-# for_permutations: were any asked for? Without them strata mean nothing.
+# Returns NULL, or a whole number for each sample that is the same within a
+# group. For `strata` and the arguments from `of` on, see given_values();
+# samples are features or points. `for_permutations` says whether permutations
+# were requested. Without them, strata have no meaning.
 check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
                          input = check_input(), of = "features",
                          known = names_of_side(x, input, of),
@@ -97,7 +98,7 @@ check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
   groups
 }
 
-# counted: samples of a weight above 0 alone.
+# With `counted`, only samples with a weight above 0 count.
 check_can_permute <- function(groups, call, counted = FALSE, one = "sample") {
   if (anyDuplicated(groups) > 0) {
     return(invisible())

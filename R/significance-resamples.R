@@ -1,21 +1,23 @@
 # Searches of the same points by resampled samples: which samples each resample
-# has, what the core is asked, and how often it found each edge. To a search
+# has, the request to the core, and how often each edge was found. A search by
+# tasks divides its resamples as other searches divide their rows.
 
 
-# --- which samples -----------------------------------------------------------
+# --- samples of a resample ---------------------------------------------------
 
-# Gives the numbers of samples in each resample, ascending; the whole is drawn
-# here, by R's own generator.
+# Returns the numbers of samples in each resample, ascending. R's generator
+# draws all resamples here.
 draw_resamples <- function(num_samples, resamples, method, size) {
   lapply(seq_len(resamples), function(resample) {
     sort(sample.int(num_samples, size, replace = method == "bootstrap"))
   })
 }
 
-# As the core takes them: under Pearson's correlation a sample that was drawn
-# three times weighs three times as much; elsewhere its column is there three
-# times, also under Spearman's, whose weights are of samples that are ranked
-# without them. weights: of the samples, or NULL.
+# Converts resamples to the form of the core. For Pearson's correlation, a
+# sample that was drawn three times has three times the weight. For other
+# metrics its column is repeated three times. That includes Spearman's, which
+# ranks samples without their weights. `weights` are those of the samples, or
+# NULL.
 features_and_weights <- function(drawn, weights, as_weights) {
   if (!as_weights) {
     return(list(
@@ -31,22 +33,22 @@ features_and_weights <- function(drawn, weights, as_weights) {
   list(features = features, weights = times)
 }
 
-# NULL where all weigh alike, as weights_for() has it.
+# Returns NULL if all weights are equal, as weights_for() does.
 even_or <- function(weights) {
   if (any(weights != weights[1])) weights
 }
 
-# --- what is asked -----------------------------------------------------------
+# --- request to the core -----------------------------------------------------
 
-# The search that counts edges. drawn: of draw_resamples(); watched: list(row,
-# to), edges whose count is wanted whatever it is, by rows of the answer; least:
-# in how many graphs others must be to be told of.
+# Makes the search that counts edges. `drawn` is from draw_resamples().
+# `watched` is list(row, to), edges that are always counted, by rows of the
+# answer. Other edges are reported if they are in at least `least` graphs.
 resampled_search <- function(search, drawn, watched, least) {
   request <- search$request
   metric <- search$options$metric
   repeated <- any(vapply(drawn, anyDuplicated, 1L) > 0)
-  # Over common samples there are no weights, and what fills missing values is a
-  # mean without them.
+  # Pairs over common samples have no weights, and missing values are filled
+  # with an unweighted mean.
   as_weights <- repeated && metric$name == "pearson" && request$na == "error"
   asked <- features_and_weights(drawn, request$weights, as_weights)
   asked$adjust <- resampled_covariates(search, asked)
@@ -68,8 +70,8 @@ is_resampled <- function(request) {
   !is.null(request$resamples)
 }
 
-# What points are adjusted for in each resample, fitted anew to its samples:
-# matrices as of kept_covariates(), or NULL where there is nothing.
+# Covariates are fitted to the samples of each resample. Returns matrices as
+# from kept_covariates(), or NULL for no covariates.
 resampled_covariates <- function(search, asked) {
   if (is.null(search$covariates)) {
     return(vector("list", length(asked$features)))
@@ -86,7 +88,7 @@ resampled_covariates <- function(search, asked) {
   }, asked$features, asked$weights)
 }
 
-# A request for some of the resamples.
+# Makes a request for some of the resamples.
 some_resamples <- function(request, which) {
   for (part in c("features", "weights", "adjust")) {
     request$resamples[[part]] <- request$resamples[[part]][which]
@@ -94,20 +96,21 @@ some_resamples <- function(request, which) {
   request
 }
 
-# Resamples in a task: so many tasks that little is lost with one, and that
-# each worker has its share.
+# There are enough tasks that losing one costs little and each worker has its
+# share.
 automatic_resamples <- function(resamples, num_workers) {
   tasks <- if (num_workers > 1) 3 * num_workers else 20
   as.integer(max(1, ceiling(resamples / tasks)))
 }
 
-# --- what was found ----------------------------------------------------------
+# --- counts of edges ---------------------------------------------------------
 
-# `count` of the watched edges, in their order; of others `row`, `to` and how
-# many `times`; `absent`: in how many resamples each point had no value.
+# `count` is that of the watched edges, in order. `row`, `to` and `times` are
+# those of others. `absent` is the number of resamples in which each point had
+# no value.
 count_columns <- c("count", "row", "to", "times", "absent")
 
-# Counts of some resamples after others'.
+# Counts of some resamples are added to those of others.
 begin_counts <- function(answer, work) {
   answer$counts <- list(
     count = integer(length(work$request$resamples$to)), row = integer(),
@@ -133,12 +136,12 @@ put_counts <- function(answer, work, task, found) {
   )
 }
 
-# Each edge once, by row, then point, with all times added up, those alone that
-# can still be in enough graphs.
+# Merges repeated edges, sorted by row and point, and adds their times. Keeps
+# only those that can still reach the minimum number of graphs.
 add_times <- function(others, num_points, least) {
   order <- order(others$row, others$to, method = "radix")
   others <- lapply(others, `[`, order)
-  # Exact in double for up to 9e7 points.
+  # The key is exact in double for up to 9e7 points.
   pair <- (others$row - 1) * num_points + others$to
   first <- !duplicated_sorted(pair)
   sums <- cumsum(as.double(others$times))
@@ -189,14 +192,14 @@ raise_few_points <- function(result, call) {
   )
 }
 
-# The samples of every point in an order of its own, by R's own generator: as
-# x[i, sample.int(ncol(x))] of one row after another.
+# Permutes the samples of every point independently by R's generator. The result
+# is that of x[i, sample.int(ncol(x))] for one row after another.
 permute_within_points <- function(values) {
   cpp_permute_rows(values)
 }
 
-# Distances of pairs of points, by number, as searches find them: list(distance,
-# correlation, common).
+# Returns the distances of pairs of points, given by number, as a search
+# computes them: list(distance, correlation, common).
 measure_pairs <- function(search, from, to, call = caller_env()) {
   in_core(
     cpp_measure_pairs(search$points$values, from, to, search$request), call

@@ -1,7 +1,8 @@
-# Means of squares. They are of values divided by a power of two, so that squares
-# stay within a double's range. That changes no bit of a result.
+# Means of squares. Values are first divided by a power of two, so that their
+# squares stay within the range of a double. This changes no bit of a result.
 
-# The power of two at or below each magnitude. 1 where there is none.
+# Returns the power of two at or below each magnitude, or 1 for 0 and non-finite
+# ones.
 power_below <- function(most) {
   power <- 2^pmin(pmax(floor(log2(most)), -1022), 1023)
   power[!is.finite(most) | most == 0] <- 1
@@ -12,7 +13,7 @@ unit_of_values <- function(...) {
   power_below(max(abs(range(0, ..., finite = TRUE))))
 }
 
-# One for each row.
+# Returns one power of two for each row.
 unit_of_rows <- function(values) {
   most <- double(nrow(values))
   for (at in seq_len(ncol(values))) {
@@ -26,7 +27,7 @@ standard_deviation <- function(values) {
   stats::sd(values / unit) * unit
 }
 
-# Of the differences. NA or NaN where there are none.
+# Returns that of the differences, NA or NaN if there are none.
 root_mean_square <- function(values, from = 0) {
   unit <- unit_of_values(values, from)
   sqrt(mean((values / unit - from / unit)^2)) * unit

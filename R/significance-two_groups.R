@@ -1,15 +1,16 @@
-# Two groups of samples, or two matrices of the same points, as one matrix and a
-# group for each of its columns.
+# Converts two groups of samples, or two matrices of the same points, to one
+# matrix with a group for each column.
 
-# Gives x (as searches take it), labels (1 or 2 for each of its columns), names
-# of the groups, strata (or NULL) and options that go with x.
+# Returns x (in the form that searches take), labels (1 or 2 for each column),
+# names of the groups, strata (or NULL), and options to go with x.
 take_two_groups <- function(x, groups, strata, permuted, options,
                             call = caller_env()) {
   if (is_two_tables(x)) {
     taken <- bind_two(x, groups, strata, permuted, options, call)
   } else {
     num_samples <- points_size(x, options$input, "x", call)[[2]]
-    # Samples in neither group will be left out.
+    # Weights are matched now, because samples in neither group are dropped
+    # below.
     options["weights"] <- list(match_names(
       options$weights, names_of_side(x, options$input, "features"), "weights",
       "features", call
@@ -109,7 +110,7 @@ abort_no_metafeatures <- function(call) {
   )
 }
 
-# A factor of two levels, NA where a sample is in neither.
+# Returns a factor with two levels, NA for samples in neither.
 check_groups <- function(groups, x, num_samples, options, call) {
   if (is.null(groups)) {
     abort_argument(
@@ -142,7 +143,7 @@ check_groups <- function(groups, x, num_samples, options, call) {
   groups
 }
 
-# Without the samples that are in neither group.
+# Drops the samples that are in neither group.
 drop_groupless <- function(taken, call) {
   keep <- which(!is.na(taken$labels))
   if (length(keep) == length(taken$labels)) {
@@ -165,7 +166,8 @@ drop_groupless <- function(taken, call) {
   )
 }
 
-# Permutations within strata that hold one group each change nothing.
+# If each stratum has samples of only one group, permutations within strata
+# change nothing.
 check_can_change <- function(labels, strata, call) {
   if (is.null(strata)) {
     return(invisible())
@@ -199,17 +201,17 @@ check_group_sizes <- function(labels, names, call) {
   )
 }
 
-# --- what permutations are made of -------------------------------------------
+# --- values for permutations -------------------------------------------------
 
-# Values that can be exchanged where groups differ in no more than each point's
-# mean and spread: without the first, and brought to one spread. A correlation
-# within a group is as it was. In strata the groups' difference is that which
-# the strata leave: the shifts between strata stay. weights: of samples, or
-# NULL.
+# Makes values exchangeable under the null hypothesis that the groups differ at
+# most in each point's mean and spread. It removes the difference of means and
+# equalises the spreads, which leaves correlations within a group unchanged.
+# With strata, it removes only the group difference adjusted for strata, so
+# shifts between strata stay. `weights` are those of samples, or NULL.
 standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
   weights <- weights %||% rep(1, ncol(values))
   storage.mode(values) <- "double"
-  # All that is returned is divided by its spread.
+  # The scale does not matter: the result is divided by its spread.
   values <- values / unit_of_rows(values)
   strata <- strata %||% rep(1L, ncol(values))
   in_second <- as.double(labels == 2)
@@ -223,14 +225,15 @@ standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
     spread <- sqrt(
       as.vector(left[, at, drop = FALSE]^2 %*% weights[at]) / sum(weights[at])
     )
-    # Isolated points have none.
+    # Isolated points have no spread.
     spread[spread == 0] <- 1
     values[, at] <- values[, at] / spread
   }
   values
 }
 
-# In place of each value the mean of its row over the samples of its stratum.
+# Replaces each value by the weighted mean of its row over the samples of its
+# stratum.
 weighted_by <- function(strata, weights, values) {
   for (stratum in unique(strata)) {
     at <- which(strata == stratum)

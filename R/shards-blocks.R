@@ -1,8 +1,9 @@
-# Shards taken by what takes answers: block by block of their rows, or as a
-# whole where that fits in memory.
+# Verbs that take answers read shards in blocks of rows, or as a whole if they
+# fit in memory.
 
-# Calls use(block, rows) for blocks of about 2^22 places, in order; block: index
-# and distance, two plain matrices. distance = FALSE: index alone.
+# Calls use(block, rows) for blocks of about 2^22 entries, in order. A block has
+# index and distance, two plain matrices. With distance = FALSE it has only
+# index.
 for_shard_blocks <- function(shards, use, distance = TRUE,
                              call = caller_env(), at_once = 2^22) {
   size <- dim(shards)
@@ -23,7 +24,7 @@ shard_block <- function(shards, rows, distance, call) {
   block <- list(index = index)
   if (distance) {
     block$distance <- as_plain(shards$distance[rows, , drop = FALSE])
-    # A float has no NA of R's.
+    # A float cannot hold R's NA.
     block$distance[is.na(index)] <- NA
     if (any(is.na(block$distance) & !is.na(index))) {
       abort_shards(
@@ -35,7 +36,7 @@ shard_block <- function(shards, rows, distance, call) {
   block
 }
 
-# All of it. 12 bytes a place.
+# Reads the whole answer, at 12 bytes for each entry.
 shards_in_memory <- function(shards, arg, call, at_once = 2^22) {
   check_shards_fit(shards, 12, arg, call)
   size <- dim(shards)
@@ -48,7 +49,7 @@ shards_in_memory <- function(shards, arg, call, at_once = 2^22) {
   list(index = index, distance = distance, self = FALSE, names = NULL)
 }
 
-# each: bytes of a place.
+# `each` is the number of bytes for each entry.
 check_shards_fit <- function(shards, each, arg, call) {
   needed <- each * prod(as.double(dim(shards)))
   most <- max_memory_of(list())
@@ -66,7 +67,7 @@ check_shards_fit <- function(shards, each, arg, call) {
   }
 }
 
-# The places that hold a neighbour.
+# Counts the entries that hold a neighbour.
 count_in_shards <- function(shards, call, at_once) {
   count <- new.env(parent = emptyenv())
   count$found <- 0
@@ -76,7 +77,7 @@ count_in_shards <- function(shards, call, at_once) {
   count$found
 }
 
-# The core's own lists, 12 bytes a place.
+# Makes the core's own lists, at 12 bytes for each entry.
 lists_of_shards <- function(shards, arg, call, at_once = 2^22) {
   check_shards_fit(shards, 12, arg, call)
   lists <- in_core(
@@ -95,7 +96,7 @@ lists_of_shards <- function(shards, arg, call, at_once = 2^22) {
   lists
 }
 
-# Neighbours without their distances, 4 bytes a place.
+# Reads neighbours without their distances, at 4 bytes for each entry.
 sets_of_shards <- function(shards, arg, call, at_once = 2^22) {
   check_shards_fit(shards, 4, arg, call)
   sets <- in_core(
@@ -111,7 +112,7 @@ sets_of_shards <- function(shards, arg, call, at_once = 2^22) {
   sets
 }
 
-# Their rows are points themselves, all of them, in order.
+# Checks that the rows are the points themselves, all of them, in order.
 check_shards_are_graph <- function(shards, arg, call) {
   of <- shards$facts$of
   if (of != "points") {
@@ -131,7 +132,8 @@ check_shards_are_graph <- function(shards, arg, call) {
 
 # --- a sparse matrix ---------------------------------------------------------
 
-# Column by column, filled row by row: one pass counts, one fills.
+# The matrix is stored by columns but read by rows: one pass counts, and one
+# fills.
 sparse_of_shards <- function(shards, value, call, at_once = 2^22) {
   n <- nrow(shards)
   next_place <- double(n)
@@ -160,8 +162,7 @@ sparse_of_shards <- function(shards, value, call, at_once = 2^22) {
   )
 }
 
-# Rows ascend in each column: a neighbour that is there twice stands beside
-# itself.
+# Rows ascend in each column, so a repeated neighbour is next to itself.
 check_distinct_places <- function(row_of, begins, call) {
   again <- which(duplicated_sorted(row_of))
   starts <- begins[-length(begins)][diff(begins) > 0] + 1
@@ -169,7 +170,8 @@ check_distinct_places <- function(row_of, begins, call) {
   abort_if_repeating(sort(unique(row_of[again])) + 1, NULL, call)
 }
 
-# Each pair once, in the upper triangle. mode: "union" or "mutual".
+# Each pair is stored once, in the upper triangle. `mode` is "union" or
+# "mutual".
 symmetric_of_shards <- function(shards, value, mode, call, at_once = 2^22) {
   lists <- lists_of_shards(shards, "edges", call, at_once)
   joined <- cpp_joined_triangle(
@@ -191,8 +193,8 @@ symmetric_of_shards <- function(shards, value, mode, call, at_once = 2^22) {
 
 # --- a spanning forest -------------------------------------------------------
 
-# The tree of some edges and more of them is that of the first's tree and these:
-# an edge that closes a circle of shorter ones does so for ever.
+# The forest of all edges is that of the new ones and of the forest so far. An
+# edge that closes a cycle of shorter edges does so with further edges, too.
 forest_of_shards <- function(shards, call, at_once = 2^22) {
   vertices <- data.frame(name = seq_len(nrow(shards)))
   state <- new.env(parent = emptyenv())
@@ -219,7 +221,7 @@ forest_of_shards <- function(shards, call, at_once = 2^22) {
 
 # --- recall ------------------------------------------------------------------
 
-# count_hits() block by block, where one or both are shards.
+# Runs count_hits() on blocks of rows if one or both answers are shards.
 hits_by_blocks <- function(approx, exact, queries, call = caller_env(),
                            at_once = 2^22) {
   given <- list(approx = approx, exact = exact)

@@ -1,6 +1,6 @@
-# One shard on its way to the disk: put(part, row) takes the next rows, the
-# first of which is the shard's row `row`; finish() gives the names of its
-# files, which they have then; drop() takes away what has none.
+# A shard while it is written. put(part, row) writes the next rows, of which the
+# first is row `row` of the shard. finish() gives the files their final names
+# and returns these. drop() deletes unfinished files.
 
 new_shard <- function(shard, size, claim, call) {
   if (claim$output$format == "hdf5") {
@@ -108,7 +108,7 @@ new_hdf5_shard <- function(shard, size, claim, call) {
 
 largest_float <- (2 - 2^-23) * 2^127
 
-# HDF5 would make it infinite.
+# HDF5 would store such a value as infinite.
 check_single <- function(values, what, output, call) {
   if (what == "distance" && output$precision == "single" &&
         any(abs(values) > largest_float & is.finite(values), na.rm = TRUE)) {
@@ -117,7 +117,7 @@ check_single <- function(values, what, output, call) {
   values
 }
 
-# Some libraries say nothing where the last bytes found no room.
+# Some libraries report no error if the last bytes do not fit on the disk.
 check_hdf5_room <- function(path, size, output, name, call) {
   bytes <- prod(size) * if (output$precision == "single") 8 else 12
   if (!isTRUE(file.size(path) >= bytes)) {
@@ -125,7 +125,7 @@ check_hdf5_room <- function(path, size, output, name, call) {
   }
 }
 
-# HDF5 says much, over lines; where the disk is full that is why.
+# Messages of HDF5 have many lines. If the disk is full, that is the cause.
 hdf5_words <- function(words, folder, size) {
   room <- cpp_bytes_free(folder)$bytes
   if (is.numeric(room) && room < 12 * prod(size)) {

@@ -141,8 +141,8 @@ shard_format_words <- function(format, precision) {
   )
 }
 
-# What a verb was told as `output`: NULL, or a knn_output whose folder is free
-# as far as can be seen without the data.
+# Checks the argument `output`. Returns NULL, or a knn_output whose folder is
+# free as far as that can be checked without the data.
 check_output <- function(output, call = caller_env()) {
   if (is.null(output)) {
     return(NULL)
@@ -179,7 +179,7 @@ check_shard_packages <- function(format, what, call) {
 shards_name <- "fsknn-shards"
 shards_lock <- "fsknn-lock"
 
-# Whatever a search writes, whole or not.
+# Matches the files that a search writes, complete or not.
 shard_file_form <- paste0(
   "^((index|distance|shard)-[0-9]{6,}[.](ibin|fbin|dbin|h5)|", shards_name,
   ")([.]part-[0-9a-f]{16})?$"
@@ -189,19 +189,20 @@ abort_output <- function(output, message, call, hint = "Give another folder.") {
   cli_abort(
     c(
       "The folder {.file {output$given}} of {.arg output} can't be written to.",
-      x = "{message}", i = hint # what names files is no template
+      x = "{message}", i = hint # file names must not be formatted
     ),
     class = c("fsknn_output_error", "fsknn_error"), call = call
   )
 }
 
-# New, empty, or left by a search that was ended before its answer was whole.
+# The folder must be new, empty, or left by a search that did not complete its
+# answer.
 check_output_is_free <- function(output, call) {
   files <- list.files(output$folder, all.files = TRUE, no.. = TRUE)
   if (shards_name %in% files) {
     opened <- tryCatch(
       open_shards(output$given, output$folder, FALSE, call),
-      fsknn_package_error = function(err) TRUE, # not known
+      fsknn_package_error = function(err) TRUE, # unknown: no package
       error = function(err) NULL
     )
     if (is.null(opened)) {
@@ -224,7 +225,8 @@ check_output_is_free <- function(output, call) {
   }
 }
 
-# The folder, made, held and cleared: an environment, for release_output().
+# Creates, locks and clears the folder. Returns an environment for
+# release_output().
 claim_output <- function(output, call) {
   dir.create(output$folder, showWarnings = FALSE, recursive = TRUE)
   if (!dir.exists(output$folder)) {
@@ -246,7 +248,7 @@ claim_output <- function(output, call) {
   if (is.null(claim$lock)) {
     abort_output(output, "Another search is writing to it.", call)
   }
-  # What was there a moment ago need not be all.
+  # The folder may have changed since the first check.
   free <- FALSE
   on.exit(if (!free) cpp_unlock_host(claim$lock))
   check_output_is_free(output, call)
@@ -260,7 +262,7 @@ clear_output <- function(claim) {
   unlink(left, expand = FALSE)
 }
 
-# Of an answer that is not whole nothing stays.
+# Deletes an incomplete answer.
 release_output <- function(claim) {
   if (is.null(claim$lock)) {
     return(invisible())

@@ -73,7 +73,7 @@ is_knn_shards <- function(x) {
   inherits(x, "knn_shards")
 }
 
-# given: as the user wrote it.
+# `given` is the path as the user wrote it.
 open_shards <- function(given, path, verify, call) {
   facts <- read_shards_text(given, path, call)
   check_shard_packages(facts$format, "This answer", call)
@@ -101,7 +101,7 @@ abort_shards <- function(given, words, call, hint = NULL) {
   )
 }
 
-# --- what the answer is ------------------------------------------------------
+# --- facts of the answer -----------------------------------------------------
 
 read_shards_text <- function(given, path, call) {
   file <- file.path(path, shards_name)
@@ -128,7 +128,7 @@ read_shards_text <- function(given, path, call) {
   facts
 }
 
-# NULL where it is no such text.
+# Returns NULL if the bytes are not such text.
 facts_of_text <- function(bytes) {
   end <- grepRaw("\ndigest: ", bytes, fixed = TRUE)
   if (length(end) == 0 || any(bytes == 0)) {
@@ -190,9 +190,9 @@ check_shard_file <- function(file, given, path, verify, call) {
   }
 }
 
-# --- its matrices ------------------------------------------------------------
+# --- matrices of the answer --------------------------------------------------
 
-# Names and rows of the files that hold indices, or distances.
+# Returns names and rows of the files that hold indices or distances.
 files_of <- function(facts, what) {
   if (facts$format == "hdf5") {
     facts$files
@@ -235,7 +235,7 @@ bin_matrices <- function(facts, path) {
   list(index = one("index"), distance = one("distance"))
 }
 
-# Rows in any order, of any of the files.
+# Reads rows in any order, from any of the files.
 read_bin_shards <- function(path, files, rows, columns) {
   rows <- as.double(rows)
   shard <- findInterval(rows, files$first)

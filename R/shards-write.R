@@ -1,16 +1,16 @@
-# A long answer into shards, range by range of its rows.
+# Writes a long answer to shards, one range of rows after another.
 #
-#   fsknn-shards           text: what the answer is, and each file with its size
-#                          and digests (see core/files/shards.hpp); written last
-#   fsknn-lock             held by the search that writes
+#   fsknn-shards           text: facts of the answer, and each file with its
+#                          size and digests (see core/files/shards.hpp); written last
+#   fsknn-lock             locked by the search that writes
 #   shard-000001.h5        or index-000001.ibin and distance-000001.fbin
 
-# Rows are asked for in order, each once, in ranges of no more than `at_once`
-# entries and never across two shards.
+# Rows are requested in order, each once. A range has at most `at_once` entries
+# and never spans two shards.
 #   rows_of   function(first, last): list(index, distance), two matrices of the
 #             rows first to last of the answer
-#   claim     of claim_output()
-#   facts     named text: what the answer is
+#   claim     from claim_output()
+#   facts     named text: facts of the answer
 write_shards <- function(rows_of, num_rows, k, claim, facts = NULL,
                          call = caller_env(), at_once = 2^22) {
   output <- claim$output
@@ -50,7 +50,7 @@ write_shards <- function(rows_of, num_rows, k, claim, facts = NULL,
   invisible()
 }
 
-# The names of the files, which have them.
+# Returns the names of the files, which are then complete.
 write_shard <- function(rows_of, shard, rows, k, range_rows, claim, call) {
   size <- c(rows[[2]] - rows[[1]] + 1, k)
   writer <- new_shard(shard, size, claim, call)
@@ -68,7 +68,7 @@ write_shard <- function(rows_of, shard, rows, k, range_rows, claim, call) {
   writer$finish()
 }
 
-# A range of what is there as a whole.
+# Serves ranges of an answer that is in memory.
 rows_of_answer <- function(found) {
   function(first, last) {
     rows <- seq.int(first, last)
@@ -101,7 +101,7 @@ abort_shard_unwritten <- function(output, name, words, call) {
 
 # --- a search into shards ----------------------------------------------------
 
-# What a verb gives: the answer, or its shards.
+# Returns the value of a verb: the answer, or its shards.
 answer_of <- function(search, output, call = caller_env()) {
   if (is.null(output)) {
     return(index_and_distance(run_search(search, call), search))
@@ -129,7 +129,7 @@ answer_of <- function(search, output, call = caller_env()) {
   add_left_out(open_shards(output$given, output$folder, FALSE, call), search)
 }
 
-# What is said of an answer besides its size.
+# Returns the facts of an answer besides its size.
 facts_of_answer <- function(search) {
   request <- search$request
   of <- if (!is.null(search$queries)) {
@@ -150,7 +150,7 @@ is_answer_long <- function(search, columns) {
     12 * search$num_rows * columns > max_memory_of(search$options)
 }
 
-# One of them, as ask_core() gives it.
+# Searches one range and returns its rows as ask_core() does.
 find_range <- function(work, range, bar, call) {
   request <- work$request
   request$progress <- FALSE
@@ -159,8 +159,7 @@ find_range <- function(work, range, bar, call) {
   in_core(search_task(work, range, request), call)
 }
 
-# The rows of a search by ranges of them, each a search of its own among all
-# points; the last one is held.
+# Searches the rows by ranges, each among all points, and keeps the last range.
 rows_by_ranges <- function(search, call) {
   started <- Sys.time()
   if (search$options$verbose) {

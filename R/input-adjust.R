@@ -1,8 +1,10 @@
-# Covariates of samples (features): what `adjust` and `data` mean. In the end a
-# matrix with a row for each feature that counts, of columns that say something
-# beyond a constant and each other: the request's `adjust`.
+# Covariates of samples (features): the arguments `adjust` and `data`. The
+# result is the request's `adjust`, a matrix with a row for each feature that
+# counts. Its columns are linearly independent of each other and of the
+# constant.
 
-# What can be said without the data: NULL, or both as they were told.
+# Checks what is possible without the data. Returns NULL, or both arguments
+# unchanged.
 check_adjust <- function(adjust, data, options, call = caller_env()) {
   if (is.null(adjust)) {
     if (!is.null(data)) {
@@ -21,7 +23,7 @@ check_adjust <- function(adjust, data, options, call = caller_env()) {
   list(adjust = adjust, data = data)
 }
 
-# Where residuals have no meaning.
+# Refuses options for which residuals have no meaning.
 check_adjusts <- function(options, call) {
   metric <- options$metric
   if (!metric$takes_covariates) {
@@ -111,9 +113,9 @@ is_date <- function(values) {
 
 # --- covariates of these points ----------------------------------------------
 
-# search: with its points and options. weights: of fit_weights(). Gives the
-# covariates of all features (see read_covariates()), or NULL; and `values`, the
-# request's `adjust`.
+# `search` has points and options, and `weights` is from fit_weights(). Returns
+# NULL, or the covariates of all features (see read_covariates()) and `values`,
+# the request's `adjust`.
 fit_covariates <- function(search, x, weights, call = caller_env()) {
   options <- search$options
   told <- options$adjust
@@ -132,8 +134,8 @@ fit_covariates <- function(search, x, weights, call = caller_env()) {
   )
 }
 
-# The covariates of some samples, in their order, each any number of times: a
-# matrix of those columns that count.
+# Returns the covariates of some samples, in order, each any number of times.
+# The matrix has the linearly independent columns.
 kept_covariates <- function(covariates, ranked, samples, weights = NULL,
                             call = caller_env()) {
   values <- design_of(covariates, ranked, samples)
@@ -141,8 +143,9 @@ kept_covariates <- function(covariates, ranked, samples, weights = NULL,
   values[, kept, drop = FALSE]
 }
 
-# list(terms, frame): variables with one row for each feature, numbers (or
-# matrices of them) and factors, and how they are put together.
+# Returns list(terms, frame). `frame` has a row for each feature, with variables
+# that are numbers, matrices of numbers or factors. `terms` says how to combine
+# them.
 read_covariates <- function(told, x, points, input, call) {
   num_features <- ncol(points$values)
   in_order <- function(values, arg, ...) {
@@ -152,7 +155,7 @@ read_covariates <- function(told, x, points, input, call) {
     data <- in_order(told$data, "data") %||% feature_table(x, input)
     formula <- with_variables(told$adjust, data, num_features, in_order)
     fitted <- covariates_of_formula(formula, data, num_features, call)
-    # What the formula computes of others may have names, too.
+    # Variables that the formula computes from others may have names, too.
     fitted$frame[] <- Map(in_order, fitted$frame, names(fitted$frame))
     fitted
   } else {
@@ -174,15 +177,16 @@ read_covariates <- function(told, x, points, input, call) {
   covariates
 }
 
-# Variables that are not in `data` are where the formula was written: those too
-# are put in the order of the features, by in_order(values, name). They keep
-# their names, so that what is computed of them (`y[9:1]`) is put in order, too.
+# Variables outside `data` come from the formula's environment. They are also
+# put in the order of the features, by in_order(values, name). They keep their
+# names, so that a result computed from them (`y[9:1]`) is put in order, too.
 with_variables <- function(formula, data, num_features, in_order) {
   from <- environment(formula)
   env <- new.env(parent = from)
   for (name in setdiff(all.vars(formula), c(".", colnames(data)))) {
     values <- get0(name, from, ifnotfound = NULL)
-    # Others are no variables of the features, but what these are made by.
+    # Objects of other lengths are not variables of the features, but serve to
+    # compute them.
     if (NROW(values) == num_features) {
       assign(name, in_order(values, name, keep = TRUE), envir = env)
     }
@@ -193,7 +197,7 @@ with_variables <- function(formula, data, num_features, in_order) {
 
 covariates_of_formula <- function(formula, data, num_features, call) {
   data <- plain_table(data)
-  # Those are in order, whatever names single columns have.
+  # The columns are in order by now, and their own names would only mislead.
   data[] <- lapply(data, without_names)
   said <- function(err) {
     words <- conditionMessage(err)
@@ -215,7 +219,7 @@ covariates_of_formula <- function(formula, data, num_features, call) {
   list(terms = attr(frame, "terms"), frame = frame)
 }
 
-# Columns of a data frame, as `~ .` has them; or one variable.
+# Takes the columns of a data frame as `~ .` does, or one variable.
 covariates_of_values <- function(values) {
   frame <- if (is.data.frame(values) || inherits(values, "DataFrame")) {
     plain_table(values)
@@ -232,8 +236,8 @@ covariates_of_values <- function(values) {
   list(terms = stats::terms(~ ., data = frame), frame = frame)
 }
 
-# The table that describes the features of a container (its samples, unless
-# they are the points), or NULL.
+# Returns the table that describes the features of a container (its samples,
+# unless they are the points), or NULL.
 feature_table <- function(x, input) {
   if (!is.null(input$dimred)) {
     NULL
@@ -244,7 +248,7 @@ feature_table <- function(x, input) {
   }
 }
 
-# As a data frame, of those columns that can be covariates.
+# Returns a data frame with the columns that can be covariates.
 plain_table <- function(table) {
   if (is.null(table) || is.data.frame(table)) {
     return(table)
@@ -258,7 +262,8 @@ plain_table <- function(table) {
   )
 }
 
-# A variable as numbers or a factor, or an error that names it.
+# Returns a variable as numbers or a factor. Other types are an error that names
+# it.
 as_covariate <- function(values, name, call) {
   if (is.factor(values) || is.character(values) || is.logical(values)) {
     return(droplevels(factor(values, ordered = FALSE)))
@@ -282,7 +287,7 @@ as_covariate <- function(values, name, call) {
   numbers
 }
 
-# samples: the user's numbers of those that count.
+# `samples` are the user's numbers of the samples that count.
 check_covariates_known <- function(covariates, samples, points, call) {
   wrong <- lapply(covariates$frame, function(values) {
     bad <- if (is.factor(values)) is.na(values) else !is.finite(values)
@@ -330,7 +335,7 @@ check_something_left <- function(rank, samples, covariates, call) {
   )
 }
 
-# Of factors and text with a level for nearly each sample, in cli's words.
+# Describes factors and text with a level for nearly each sample, in cli markup.
 many_levels <- function(frame, samples) {
   words <- lapply(names(frame), function(name) {
     levels <- if (is.factor(frame[[name]])) {
@@ -349,11 +354,11 @@ many_levels <- function(frame, samples) {
   unlist(words)
 }
 
-# --- the design --------------------------------------------------------------
+# --- the design matrix -------------------------------------------------------
 
-# The columns that the terms make of the variables of some samples, but for the
-# constant. ranked: numbers are ranked, over these samples; factors are as they
-# are. What contrasts R is told to take changes nothing here.
+# Returns the columns of the design matrix for some samples, without the
+# constant. With `ranked`, numbers are ranked over these samples, but factors
+# are not. The option "contrasts" has no effect here.
 design_of <- function(covariates, ranked, samples) {
   frame <- lapply(covariates$frame, function(values) {
     if (is.factor(values)) {
@@ -379,7 +384,8 @@ design_of <- function(covariates, ranked, samples) {
   matrix(as.double(design[, -1]), nrow(design))
 }
 
-# Each level but the first against it; of one level, what says nothing.
+# Returns treatment contrasts: an indicator of each level but the first. A
+# single level gives a column of zeros, which is dropped later.
 indicators <- function(num_levels) {
   if (num_levels < 2) {
     return(matrix(0, num_levels, 1))
@@ -387,7 +393,7 @@ indicators <- function(num_levels) {
   diag(num_levels)[, -1, drop = FALSE]
 }
 
-# How many covariates a request's points are adjusted for, NULL if none.
+# Returns the number of covariates in a request, or NULL if there are none.
 num_covariates <- function(request) {
   ncol(request$adjust)
 }

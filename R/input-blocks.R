@@ -1,7 +1,7 @@
-# Matrices that are read by blocks: DelayedMatrix and its children (HDF5Matrix,
-# TENxMatrix), bigmemory's big.matrix, and files of vectors (R/format-bin_files.R).
-# as_points() reads nothing of them: their `values` are the object itself (see
-# R/input-lazy_rows.R) until bring_points() is asked for them.
+# Matrices that are read by blocks: DelayedMatrix and its subclasses
+# (HDF5Matrix, TENxMatrix), bigmemory's big.matrix, and files of vectors
+# (R/format-bin_files.R). as_points() reads none of their values: `values` is
+# the object itself (see R/input-lazy_rows.R) until bring_points() reads it.
 
 #' @export
 as_points.DelayedMatrix <- function(x, arg = "x", call = caller_env()) {
@@ -22,8 +22,8 @@ as_points.big.matrix <- function(x, arg = "x", call = caller_env()) {
   as_points(big_rows(x), arg, call)
 }
 
-# Package Matrix: every prepared row is dense, so that sparse ones are written
-# out in full, in memory or in a file.
+# Prepared rows are dense, so sparse matrices of package Matrix are expanded, in
+# memory or in a file.
 #' @export
 as_points.Matrix <- function(x, arg = "x", call = caller_env()) {
   need_package("Matrix", arg, call)
@@ -35,14 +35,15 @@ is_read_by_blocks <- function(values) {
   inherits(values, c("DelayedMatrix", "big.matrix", "lazy_rows", "Matrix"))
 }
 
-# Values as doubles in memory. share: of the features, those that count.
+# Returns the size of values as doubles in memory. `share` is the share of the
+# features that count.
 dense_bytes <- function(values, share = 1) {
   8 * prod(as.double(dim(values))) * share
 }
 
-# Where the values of points and queries will be: which of the two go to a file,
-# as their dense form does not fit, the bytes of the files, and what is left of
-# the memory for blocks of them. share: as of dense_bytes().
+# Plans where the values of points and queries are stored. A part goes to a file
+# if its dense form does not fit in memory. Also returns the bytes of the files,
+# and the memory left for blocks of them. For `share`, see dense_bytes().
 storage_of <- function(x, query, options, share = 1) {
   storage <- list(in_file = c(FALSE, FALSE), bytes_file = 0, max_memory = 0)
   values <- list(x, query)
@@ -64,8 +65,8 @@ storage_of <- function(x, query, options, share = 1) {
   storage
 }
 
-# Points and queries whose values can be searched: matrices in memory, or rows
-# in temporary files, which are gone when the frame `call` ends.
+# Makes points and queries ready for a search: matrices in memory, or rows in
+# temporary files. The files are deleted when the frame `call` ends.
 bring_all <- function(points, queries, options, call = caller_env()) {
   storage <- storage_of(points$values, queries$values, options)
   points <- bring_points(
@@ -98,7 +99,8 @@ bring_points <- function(points, in_file, max_memory, options, arg, call) {
   points
 }
 
-# As a plain matrix, or an error: for what needs all values in memory.
+# Returns a plain matrix for code that needs all values in memory, or raises an
+# error.
 in_memory <- function(points, arg = "x", call = caller_env()) {
   options <- list(in_memory = TRUE)
   storage <- storage_of(points$values, NULL, options)
@@ -120,7 +122,7 @@ abort_too_large <- function(values, options, arg, call) {
   )
 }
 
-# Some rows as they were brought.
+# Returns some rows as the user gave them.
 rows_of <- function(points, rows) {
   if (is.null(points$blocks)) {
     return(points$values[rows, , drop = FALSE])
@@ -128,7 +130,7 @@ rows_of <- function(points, rows) {
   as_plain(points$blocks[rows, , drop = FALSE])
 }
 
-# Single values, by rows and columns, as they were brought.
+# Returns single values, by rows and columns, as the user gave them.
 cells_of <- function(points, at) {
   x <- points$blocks
   if (is.null(x)) {
@@ -142,10 +144,10 @@ cells_of <- function(points, at) {
 
 # --- tiles -------------------------------------------------------------------
 
-# c(rows, columns) of the tiles to read: whole rows where a stripe of the
-# object's own chunks fits in `most` bytes, so that each chunk is read once;
-# else as many whole chunks beside each other as fit. A chunk of whole columns,
-# as in a TENxMatrix, thus makes tiles of whole columns.
+# Returns c(rows, columns) of the tiles to read. A tile has whole rows if a row
+# of the object's own chunks fits in `most` bytes: each chunk is then read once.
+# Otherwise it has as many adjacent chunks as fit. Chunks of whole columns, as
+# in a TENxMatrix, thus give tiles of whole columns.
 tile_shape <- function(size, chunk = NULL, most) {
   size <- as.double(size)
   unit <- pmin(as.double(chunk %||% c(1, 1)), size)
@@ -162,20 +164,22 @@ chunks_of <- function(x) {
   if (inherits(x, "DelayedMatrix")) {
     DelayedArray::chunkdim(x) %||% chunks_of_seed(x)
   } else if (inherits(x, "CsparseMatrix")) {
-    # Columns are at hand; a row is looked for in all of them.
+    # Columns are stored contiguously, but a row must be searched for in all of
+    # them.
     c(nrow(x), 1)
   }
 }
 
-# Some rows of a matrix in chunks have none of their own, and are read from
-# those of the whole. NULL where they come from several matrices.
+# A subset of a chunked matrix has no chunks of its own and is read from those
+# of the whole. Returns NULL if the data come from several matrices.
 chunks_of_seed <- function(x) {
   if (DelayedArray::nseed(x) != 1) {
     return(NULL)
   }
   seed <- DelayedArray::seed(x)
   chunk <- DelayedArray::chunkdim(seed) %||% chunks_of(seed)
-  # Which sides of the seed the rows and columns are; NULL: its own.
+  # `sides` maps dimensions to those of the seed. NULL means that they are the
+  # same.
   sides <- attr(DelayedArray::netSubsetAndAperm(x), "dimmap")
   if (is.null(chunk) || is.null(sides)) {
     return(chunk)
@@ -183,13 +187,13 @@ chunks_of_seed <- function(x) {
   if (!anyNA(sides)) chunk[sides]
 }
 
-# A tile is copied some times on its way through R.
+# R copies a tile several times, so it takes only a part of the memory.
 tile_bytes <- function(max_memory) {
   min(max(max_memory / 16, 2^16), 2^26)
 }
 
 # Calls use(tile, rows, strip, columns) for every tile, strip by strip of
-# columns, rows ascending.
+# columns, with rows ascending.
 for_tiles <- function(x, shape, options, arg, call, use) {
   size <- dim(x)
   first_rows <- seq(1, size[[1]], by = shape[[1]])
@@ -238,7 +242,7 @@ read_matrix <- function(x, max_memory, options, arg, call) {
     return(values)
   }
   values <- NULL
-  # In an environment of its own the matrix would be copied for each tile.
+  # A local environment would make R copy the matrix for each tile.
   # nolint start: undesirable_operator_linter
   for_tiles(x, shape, options, arg, call, function(tile, rows, strip, columns) {
     if (is.null(values)) {

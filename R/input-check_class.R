@@ -1,6 +1,6 @@
-# The class of each sample, as a factor without unused levels. `value`: what
-# the user gave, or the name of a column of the sample data of `x`. samples: the
-# names of the samples, or NULL.
+# Returns the class of each sample, as a factor without unused levels. `value`
+# holds the user's values, or the name of a column of the sample data of `x`.
+# `samples` are the names of the samples, or NULL.
 check_class <- function(value, x, num_samples, samples, call = caller_env()) {
   given <- sample_variable(x, value, "class", call = call)
   check_labels_text(given, "class", call)

@@ -1,6 +1,6 @@
-# Argument checks. Each returns its value in the form the core takes, or ends
-# in an error that names the user's call. STYLE: what must hold, what was
-# given, `x` details, an `i` hint only where the cure is known.
+# Argument checks. Each returns its value in the form that the core takes, or
+# raises an error with the user's call. A message says what must hold and what
+# was given, then `x` details. An `i` hint is added only if the cure is known.
 
 abort_argument <- function(message, call, .envir = parent.frame()) {
   cli_abort(
@@ -11,8 +11,8 @@ abort_argument <- function(message, call, .envir = parent.frame()) {
   )
 }
 
-# Of an argument that has no default: rlang::check_required() ends in another
-# class than all other wrong arguments.
+# Checks an argument without a default. rlang::check_required() would raise an
+# error of another class.
 check_supplied <- function(value, arg = rlang::caller_arg(value),
                            call = caller_env()) {
   if (missing(value)) {
@@ -37,7 +37,8 @@ check_whole_number <- function(value, arg, min, max, hint = NULL,
     paste0("a whole number between ", format_bound(min), " and ",
            format_bound(max))
   }
-  # The hint explains a number that is out of range, not one that is no number.
+  # The hint explains a number that is out of range, so it does not fit other
+  # values.
   if (!is_whole(value)) {
     hint <- NULL
   }
@@ -55,12 +56,12 @@ check_flag <- function(value, arg, call = caller_env()) {
   abort_argument("{.arg {arg}} must be TRUE or FALSE, not {given}.", call)
 }
 
-# Can it be read, in the encoding that it says it has?
+# Checks that the text is valid in its declared encoding.
 is_valid_text <- function(text) validEnc(text) & Encoding(text) != "bytes"
 
-# Of names, labels, words and paths; what is not text at all passes. what: the
-# text, in words; place: "row", "column" or another, of which the number is that
-# in `text`; code: R's code for the text.
+# Checks names, labels, words and paths. Values that are not text pass. `what`
+# describes the text. `place` is "row", "column" or another word; the position
+# in `text` is its number. `code` is R's code for the text.
 check_text <- function(text, what, place, code, call = caller_env()) {
   bad <- if (is.character(text)) which(!is_valid_text(text))
   count <- length(bad)
@@ -82,7 +83,7 @@ check_text <- function(text, what, place, code, call = caller_env()) {
   )
 }
 
-# side: "row" or "column" of what the user brought.
+# `side` is "row" or "column" of the user's object.
 check_names_text <- function(names, arg, side, call = caller_env()) {
   function_name <- if (side == "row") "rownames" else "colnames"
   check_text(
@@ -91,7 +92,7 @@ check_names_text <- function(names, arg, side, call = caller_env()) {
   )
 }
 
-# The text in the columns of a data frame.
+# Checks the text in the columns of a data frame.
 check_columns_text <- function(data, arg, call = caller_env()) {
   data <- as.list(data)
   for (at in seq_along(data)) {
@@ -110,9 +111,9 @@ check_columns_text <- function(data, arg, call = caller_env()) {
   }
 }
 
-# That `...`, which is there so that what follows must be named, is empty.
+# Checks that `...` is empty. It is there so that later arguments must be named.
 check_no_more <- function(..., .call = caller_env()) {
-  dots <- rlang::enquos(...) # without an empty one after a last comma
+  dots <- rlang::enquos(...) # drops the empty one after a last comma
   if (length(dots) == 0) {
     return(invisible())
   }
@@ -142,7 +143,7 @@ check_no_more <- function(..., .call = caller_env()) {
   )
 }
 
-# What other packages call an argument of ours.
+# Maps names of arguments in other packages to ours.
 argument_synonyms <- c(
   threads = "num_threads", nthreads = "num_threads", nthread = "num_threads",
   cores = "num_threads", ncores = "num_threads", njobs = "num_threads",
@@ -162,16 +163,16 @@ argument_synonyms <- c(
   radius = "distance", eps = "distance", filename = "file", path = "file"
 )
 
-# The one of the arguments `known` that a user may have meant by another name:
-# written otherwise (K, numThreads), called otherwise elsewhere, one of its
-# words, or misspelt. NULL where none is near.
+# Returns the one of the arguments `known` that a user may have meant, or NULL.
+# The given name may differ in spelling (K, numThreads) or be that of another
+# package. It may also be one word of ours, or a typing error.
 meant_argument <- function(name, known) {
   bare <- function(words) gsub("[._]", "", tolower(words))
   same <- known[bare(known) == bare(name)]
   if (length(same) > 0) {
     return(same[[1]])
   }
-  # What means something else is no slip of the pen.
+  # A word with another meaning is not a typing error.
   synonym <- unname(argument_synonyms[bare(name)])
   if (!is.na(synonym)) {
     return(if (synonym %in% known) synonym)
@@ -182,7 +183,7 @@ meant_argument <- function(name, known) {
   if (any(has_word) && nearest_edits(name, known) > 1) {
     return(known[[which(has_word)[[1]]]])
   }
-  # Any one letter is near to any other.
+  # A name of one letter is always within one edit of another.
   nearest <- nearest_spelling(name, known)
   if (!is.null(nearest) && nearest_edits(name, nearest) < nchar(name)) nearest
 }
@@ -191,15 +192,15 @@ nearest_edits <- function(value, choices) {
   min(utils::adist(value, choices, ignore.case = TRUE))
 }
 
-# Options that not all searches have (see ?search_options).
+# Only some searches have these options (see ?search_options).
 not_everywhere <- c(
   "subset", "BPPARAM", "checkpoint", "weights", "na", "block", "adjust",
   "data"
 )
 
-# One of several words. A default that is the whole vector means its first.
-# "Did you mean" is asked where a word is near enough to be a slip, or one of
-# the `synonyms` (names) of a choice (values).
+# Returns one of several words. A default that is the whole vector means its
+# first. "Did you mean" is suggested for a word that is spelt similarly, or that
+# is one of the `synonyms` (names) of a choice (values).
 check_choice <- function(value, choices, arg, synonyms = NULL,
                          call = caller_env()) {
   if (identical(value, choices)) {
@@ -208,7 +209,8 @@ check_choice <- function(value, choices, arg, synonyms = NULL,
   if (rlang::is_string(value) && value %in% choices) {
     return(value)
   }
-  # Spelled out by hand: cli would join the last two by "and", "or" by version.
+  # The list is built here, because versions of cli join the last two
+  # differently ("and", "or").
   options <- paste0("\"", choices, "\"", collapse = ", ")
   given <- describe_value(value)
   hint <- NULL
@@ -226,7 +228,7 @@ check_choice <- function(value, choices, arg, synonyms = NULL,
   )
 }
 
-# One of the choices that a word may have been meant for: NULL where none is.
+# Returns the choice that a misspelt word may mean, or NULL.
 nearest_spelling <- function(value, choices, synonyms = NULL) {
   if (!rlang::is_string(value) || is.na(value) || !is_valid_text(value)) {
     return(NULL)
@@ -269,8 +271,8 @@ check_sign <- function(sign, metric, call = caller_env()) {
   sign
 }
 
-# The largest k there is room for; `isolated` points have no neighbours and
-# are nobody's.
+# Checks k against the largest possible one. `isolated` points have no
+# neighbours and are not neighbours.
 check_k <- function(k, num_points, isolated = 0L, self_excluded = TRUE,
                     call = caller_env()) {
   check_some_left(
@@ -290,7 +292,7 @@ check_k <- function(k, num_points, isolated = 0L, self_excluded = TRUE,
   )
 }
 
-# That a point can have a neighbour.
+# Checks that a point can have a neighbour.
 check_some_left <- function(num_points, isolated, self_excluded,
                             must = "Too few points are left.",
                             call = caller_env()) {
@@ -310,7 +312,8 @@ check_some_left <- function(num_points, isolated, self_excluded,
 
 # --- sizes -------------------------------------------------------------------
 
-# Where a point is in what the user brought.
+# These say whether points and features are rows or columns of the user's
+# object.
 feature_side <- function(points) {
   if (isTRUE(points$turned)) "row" else "column"
 }
@@ -371,8 +374,8 @@ check_num_edges <- function(num_points, k, call = caller_env()) {
   }
 }
 
-# size: c(points, features); query_size: NULL where the points are searched
-# among themselves, or (have_others) for what is none of them.
+# `size` is c(points, features). `query_size` is NULL if the points are searched
+# among themselves or, with have_others, for queries that are not points.
 check_sizes <- function(size, query_size, metric, turned = FALSE,
                         query_turned = turned, have_others = FALSE,
                         call = caller_env()) {
@@ -399,7 +402,8 @@ check_same_features <- function(wanted, given, turned = FALSE,
   }
 }
 
-# Not colnames() of metafeatures, which would make all row names too.
+# colnames() of metafeatures is avoided, because it would make all row names,
+# too.
 feature_names <- function(values) {
   colnames(if (is_metafeatures(values)) values$values else values)
 }
@@ -448,8 +452,7 @@ check_row_names <- function(names, arg, turned = FALSE,
 
 # --- options -----------------------------------------------------------------
 
-# More than a million on a side is no chunk: nothing is gained by it, and the
-# padding would be most of the memory.
+# A larger chunk gains nothing, and its padding would take most of the memory.
 max_chunk_size <- 1048576L
 
 check_chunk_size <- function(chunk_size, call = caller_env()) {
@@ -461,7 +464,8 @@ check_chunk_size <- function(chunk_size, call = caller_env()) {
   )
 }
 
-# options(fsknn.instruction_set = ): a testing aid, and still checked.
+# options(fsknn.instruction_set = ) serves tests, but is checked like the
+# others.
 check_instruction_set <- function(call = caller_env()) {
   core <- cpp_cpu()
   known <- c("auto", core$instruction_sets)

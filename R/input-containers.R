@@ -1,13 +1,13 @@
-# Bioconductor's containers of expression values: an ExpressionSet (Biobase),
-# a SummarizedExperiment and its children, limma's EList and EListRaw, edgeR's
-# DGEList. None of the packages is needed until a user brings such an object.
-# What is no matrix of points is told of by R/input-hints.R.
+# Bioconductor's containers of expression values: an ExpressionSet (Biobase), a
+# SummarizedExperiment and its subclasses, limma's EList and EListRaw, and
+# edgeR's DGEList. Their packages are needed only if a user gives such an
+# object. R/input-hints.R has the messages for other objects.
 
 is_container <- function(x) {
   inherits(x, c("ExpressionSet", "SummarizedExperiment")) || is_array_list(x)
 }
 
-# Lists of limma and edgeR: matrices of one shape, and tables beside them.
+# Classes of limma and edgeR are lists of matrices of one shape, with tables.
 is_array_list <- function(x) {
   inherits(x, c("EList", "EListRaw", "DGEList"))
 }
@@ -16,12 +16,12 @@ main_matrix <- function(x) {
   if (inherits(x, "DGEList")) "counts" else "E"
 }
 
-# What a container holds and `input` (of check_input()) asks for:
+# Extracts the element of a container that `input` (from check_input()) selects:
 #   values      a matrix of any kind
-#   turn        are its columns the points?
-#   cells       are the points cells (samples), the columns of `x`, though they
-#               are rows of `values`?
-#   taken_from  c(assay = ) or c(dimred = ), the name of the element; NULL where
+#   turn        its columns are the points
+#   cells       the points are cells (samples), the columns of `x`, though they
+#               are rows of `values`
+#   taken_from  c(assay = ) or c(dimred = ), the name of the element; NULL if
 #               it has none worth printing
 take_matrix <- function(x, input, arg = "x", call = caller_env()) {
   UseMethod("take_matrix")
@@ -79,12 +79,13 @@ take_matrix.SummarizedExperiment <- function(x, input, arg = "x",
   at <- find_element(
     assay, names, "assay", "assay", arg, call, count = num_assays
   )
-  # With the dimension names of the experiment, not always those of the assay.
+  # The dimension names are those of the experiment, which may differ from those
+  # of the assay.
   taken_element(SummarizedExperiment::assay(x, at), input, names[at])
 }
 
-# Of an element with this name, if it has one. Those that stand for the whole
-# container are not named.
+# Takes an element with its name, if it has one. Names that mean the whole
+# container are dropped.
 taken_element <- function(values, input, name) {
   named <- length(name) == 1 && !is.na(name) && nzchar(name) &&
     !name %in% c("exprs", "E")
@@ -94,8 +95,8 @@ taken_element <- function(values, input, name) {
   )
 }
 
-# The assay that is taken where the user names none: the log counts, or the only
-# one. NULL: the user has to say.
+# Returns the default assay: the log counts, or the only one. With NULL, the
+# user has to choose.
 default_assay <- function(names, num_assays) {
   if ("logcounts" %in% names) {
     "logcounts"
@@ -110,7 +111,7 @@ abort_which_assay <- function(x, names, num_assays, arg, call) {
   } else {
     first_few(paste0("\"", names, "\""), limit = 10L)
   }
-  # Counts are the worst to take.
+  # Counts are the last choice.
   best <- c(names[!vapply(names, is_counts_name, NA)], names)
   one <- if (is.null(names)) "1" else paste0("\"", best[[1]], "\"")
   # Not every verb has the argument.
@@ -136,8 +137,8 @@ abort_which_assay <- function(x, names, num_assays, arg, call) {
   )
 }
 
-# Its elements are those of a list: E (counts), the expression values, and
-# others of their shape.
+# The list has the expression values as E (or counts), and other elements of the
+# same shape.
 #' @export
 take_matrix.EList <- function(x, input, arg = "x", call = caller_env()) {
   check_no_dimred(x, input, arg, call)
@@ -160,7 +161,7 @@ take_matrix.EListRaw <- take_matrix.EList
 #' @export
 take_matrix.DGEList <- take_matrix.EList
 
-# A table of S4Vectors, as the data frame that it stands for.
+# Converts a table of S4Vectors to a data frame.
 #' @export
 take_matrix.DataFrame <- function(x, input, arg = "x", call = caller_env()) {
   need_package("S4Vectors", arg, call)
@@ -213,7 +214,7 @@ check_no_dimred <- function(x, input, arg, call = caller_env()) {
   )
 }
 
-# The number of the element that is named or numbered.
+# Returns the number of an element that is given by name or number.
 find_element <- function(value, names, option, what, arg, call = caller_env(),
                          count = length(names), many = paste0(what, "s")) {
   if (!is.character(value)) {
@@ -245,13 +246,13 @@ find_element <- function(value, names, option, what, arg, call = caller_env(),
   )
 }
 
-# The matrix of a container, features of the container in rows; anything else
-# as it is.
+# Returns the matrix of a container, with its features in rows. Other objects
+# are returned unchanged.
 expression_of <- function(x, arg = "x", call = caller_env()) {
   take_matrix(x, check_input(), arg = arg, call = call)$values
 }
 
-# The table that describes the samples of a container, or NULL.
+# Returns the table that describes the samples of a container, or NULL.
 sample_table <- function(x) {
   if (inherits(x, "ExpressionSet")) {
     Biobase::pData(x)
@@ -264,7 +265,7 @@ sample_table <- function(x) {
   }
 }
 
-# The table that describes the rows of a container, or NULL.
+# Returns the table that describes the rows of a container, or NULL.
 row_table <- function(x) {
   if (inherits(x, "ExpressionSet")) {
     Biobase::fData(x)
@@ -275,8 +276,8 @@ row_table <- function(x) {
   }
 }
 
-# What a user names or gives: one string beside a container is the name of a
-# column of its sample data; anything else is taken as the values.
+# A string beside a container is the name of a column of its sample data.
+# Anything else is taken as the values.
 sample_variable <- function(x, value, arg, call = caller_env()) {
   table <- sample_table(x)
   if (is.null(table) || !rlang::is_string(value)) {
@@ -285,7 +286,7 @@ sample_variable <- function(x, value, arg, call = caller_env()) {
   without_names(table_column(table, value, arg, call = call))
 }
 
-# of: what the table is, in words.
+# `of` describes the table.
 table_column <- function(table, name, arg, of = "the sample data of {.arg x}",
                       call = caller_env()) {
   columns <- colnames(table)

@@ -1,8 +1,8 @@
-# Raw counts, which grow with the depth of a sample, so that their correlations
-# and distances show depth: a message says what to do. Counts are meant where
-# the assay is called so, or where the values look like them.
+# Raw counts grow with the depth of a sample, so their correlations and
+# distances reflect depth. A message suggests a transformation. Values are taken
+# for counts if the name of the assay or the values suggest it.
 
-# points: of read_points(), with their values in memory or not.
+# `points` is from read_points(). Their values may or may not be in memory.
 tell_if_counts <- function(x, points, metric, arg = "x") {
   named <- is_counts_name(points$taken_from["assay"])
   correlated <- has_correlation(metric)
@@ -37,8 +37,9 @@ is_counts_name <- function(name) {
   isTRUE(grepl("^(raw[._ ]?)?counts$", name, ignore.case = TRUE))
 }
 
-# NULL where the values are no counts of samples that differ in depth, else by
-# which factor they differ. Some rows tell: of a matrix of fractions the first.
+# Returns NULL if the values are not counts of samples with different depths.
+# Otherwise it returns the ratio of the extreme depths. A sample of rows
+# suffices: a matrix of fractions fails in the first.
 depth_of_counts <- function(points) {
   values <- points$values
   if (!is.matrix(values) || is.logical(values) || length(values) == 0) {
@@ -53,7 +54,7 @@ depth_of_counts <- function(points) {
     return(NULL)
   }
   part <- part / unit_of_values(part)
-  # Samples are the columns of what the user gave.
+  # Samples are the columns of the user's object.
   if (isTRUE(points$turned)) {
     part <- t(part)
   }
@@ -61,14 +62,15 @@ depth_of_counts <- function(points) {
   if (length(depth) < 2 || min(depth) == 0) {
     return(NULL)
   }
-  # Sums of unrelated numbers differ, too, but no more than their variances say.
+  # Column sums of unrelated numbers also differ, but no more than their
+  # variances imply.
   spread <- rowSums((part - rowMeans(part, na.rm = TRUE))^2, na.rm = TRUE)
   apart <- stats::var(depth) > 4 * sum(spread) / (length(depth) - 1)
   factor <- max(depth) / min(depth)
   if (apart && factor >= 1.2) format(factor, digits = 2)
 }
 
-# Code that gives comparable values of this very object.
+# Returns code that makes comparable values from this very object.
 cure_of_counts <- function(x, taken_from, arg = "x") {
   if (inherits(x, "DESeqDataSet")) {
     return(variance_stable(x, arg))

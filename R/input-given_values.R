@@ -1,9 +1,10 @@
-# Values that go with points or with their features: blocks, labels, strata,
-# groups. They are given in order, by name, or as the name of a column of the
-# table that a container has of that side.
+# Values for points or for their features: blocks, labels, strata and groups.
+# They are given in order, by name, or as the name of a column in the table that
+# a container has for that side.
 
-# In order, and without names. of: "points" or "features" of x, as `input` (of
-# check_input()) has them. known: their names, or NULL; read where needed only.
+# Returns the values in order, without names. `of` is "points" or "features" of
+# x, as `input` (from check_input()) defines them. `known` are their names, or
+# NULL, which are read only if needed.
 given_values <- function(x, values, arg, input, of,
                          known = names_of_side(x, input, of),
                          call = caller_env()) {
@@ -14,7 +15,7 @@ given_values <- function(x, values, arg, input, of,
   match_names(values, known, arg, of, call)
 }
 
-# Values and the names that they are matched by.
+# Checks the text of values and of their names.
 check_labels_text <- function(values, arg, call) {
   is_level <- is.factor(values)
   check_text(
@@ -27,7 +28,7 @@ check_labels_text <- function(values, arg, call) {
   )
 }
 
-# The same for what must have one plain value for each: a vector, or a factor.
+# Does the same for values that must be a vector or a factor.
 each_value <- function(x, values, arg, num_values, input, of,
                        known = names_of_side(x, input, of),
                        call = caller_env()) {
@@ -49,13 +50,13 @@ each_value <- function(x, values, arg, num_values, input, of,
   values
 }
 
-# Are they the columns of the container, or of the matrix?
+# Returns whether this side is the columns of the container or matrix.
 side_is_columns <- function(input, of) {
   turned <- input$points == "columns" || !is.null(input$dimred)
   turned == (of == "points")
 }
 
-# The column that is named, or what was given where there is no table.
+# Returns the named column, or the name itself if there is no table.
 side_column <- function(x, name, arg, input, of, call) {
   in_columns <- side_is_columns(input, of)
   table <- if (in_columns) sample_table(x) else row_table(x)
@@ -67,12 +68,12 @@ side_column <- function(x, name, arg, input, of, call) {
   without_names(table_column(table, name, arg, of, call = call))
 }
 
-# No value is read.
+# Returns the names without reading a value.
 names_of_side <- function(x, input, of) {
   names_of_taken(take_matrix(x, input), of)
 }
 
-# taken: of take_matrix().
+# `taken` is from take_matrix().
 names_of_taken <- function(taken, of) {
   values <- taken$values
   if (of == "features") {

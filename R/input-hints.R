@@ -1,5 +1,5 @@
-# What users bring that is no matrix of points, and how to get one of it. Hints
-# are code that works on that very object.
+# Hints for objects that are not a matrix of points: code that makes one from
+# that very object.
 
 # An error with a hint, for those that are known.
 check_is_data <- function(x, arg, call = caller_env()) {

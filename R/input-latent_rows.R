@@ -1,23 +1,26 @@
-# Rows of latent factors as points, for measurements and tests at any size:
-# nothing is stored, rows are made where they are read (src/core/rows/latent.hpp), on
-# GPUs in their own memory. Searches take the object in place of a matrix.
+# Rows of latent factors as points, for benchmarks and tests of any size.
+# Nothing is stored: rows are computed when they are read
+# (src/core/rows/latent.hpp), and on GPUs in device memory. Searches accept the
+# object as a matrix.
 #
-# Row i is sum_j score(i, j) loading(j, .) + noise: all three near normal, and
-# whole numbers times a power of two, so that the same arguments give the same
-# bits everywhere.
+# Row i is sum_j score(i, j) loading(j, .) + noise. All three are nearly normal,
+# and whole numbers times a power of two. So the same arguments give the same
+# bits on every machine.
 
-# n, d      rows (points) and columns (features)
-# factors   how many, 1 to 256
-# noise     of a value, its own part's standard deviation, where the part of the
-#           factors has 1
-# seed      a whole number, 0 to 2^31 - 1
+# Arguments of latent_rows():
+#   n, d      rows (points) and columns (features)
+#   factors   number of factors, 1 to 256
+#   noise     standard deviation of a value's own part, relative to that of the
+#             factors
+#   seed      a whole number, 0 to 2^31 - 1
 latent_rows <- function(n, d, factors = 10L, noise = 1, seed = 1L) {
   most <- .Machine$integer.max
   n <- check_whole_number(n, "n", 0, most)
   d <- check_whole_number(d, "d", 1, most)
   factors <- check_whole_number(factors, "factors", 1, 256)
   seed <- check_whole_number(seed, "seed", 0, most)
-  # Scores and loadings are of this standard deviation; the noise is multiplied.
+  # Scores and loadings have this standard deviation, and the noise is scaled to
+  # it.
   of_one <- sqrt((2^32 - 1) / 3)
   largest <- floor(most / (sqrt(factors) * of_one))
   good <- is.numeric(noise) && length(noise) == 1 && !is.na(noise) &&
@@ -58,7 +61,7 @@ as.matrix.latent_rows <- function(x, ...) {
   cpp_latent_rows(x, seq_len(x$n))
 }
 
-# x[i, ] and x[i, j] are plain matrices; x[cbind(i, j)] single values.
+# x[i, ] and x[i, j] are plain matrices; x[cbind(i, j)] are single values.
 #' @export
 `[.latent_rows` <- function(x, i, j, ..., drop = FALSE) {
   num_subscripts <- nargs() - 1L - !missing(drop)

@@ -1,10 +1,10 @@
-# Matrices that are read by rows, and of which nothing is read until rows are
-# asked for: points or columns of them, and of their features those that count.
-#   size    rows and columns of what is read
+# Matrices that are read by rows, and only when rows are requested. Points are
+# their rows or columns, and features may be left out.
+#   size    rows and columns of the stored matrix
 #   names   its dimension names, or NULL
-#   fetch   function(rows, columns) that reads: whole numbers, or NULL for all
-#           columns; gives a plain matrix
-#   turned  are its columns the points?
+#   fetch   function(rows, columns) that reads a plain matrix; both are whole
+#           numbers, and NULL is all columns
+#   turned  TRUE if its columns are the points
 #   kept    the numbers of the features that count; NULL: all
 
 new_lazy_rows <- function(class, size, names, fetch, ...) {
@@ -48,7 +48,7 @@ dimnames.lazy_rows <- function(x) {
   names
 }
 
-# Points are columns, and the other way round; before features are left out.
+# Exchanges points and features. It must precede the selection of features.
 #' @method t lazy_rows
 #' @export
 t.lazy_rows <- function(x) {
@@ -77,8 +77,8 @@ t.lazy_rows <- function(x) {
   }
 }
 
-# Whole numbers from 1 on, of whatever R takes between its brackets: numbers of
-# either sign, or TRUE and FALSE. Names there are none.
+# Converts any subscript of R to whole numbers from 1: positive or negative
+# numbers, or TRUE and FALSE. Names are not accepted.
 places_asked <- function(asked, size, what, call) {
   places <- tryCatch(
     if (!is.character(asked)) seq_len(size)[asked],
@@ -99,7 +99,7 @@ as.matrix.lazy_rows <- function(x, ...) {
   x[seq_len(nrow(x)), , drop = FALSE]
 }
 
-# What DelayedArray asks of a seed.
+# DelayedArray requires these methods of a seed.
 #' @export
 as.array.lazy_rows <- function(x, ...) {
   as.matrix(x)

@@ -1,14 +1,14 @@
-# Names are matched by one rule, everywhere. Where both sides have names, values
-# are taken by name, in whatever order they come; a name without its partner is
-# an error. Where one side has no names, values are taken by position, and the
-# verb checks how many there are.
+# The rule for matching names, shared by all verbs. If both sides have names,
+# values are matched by name, in any order. A name without a counterpart is an
+# error. If one side has no names, values match by position, and the verb checks
+# their number.
 
-# The values in the order of `known`, without names (or with, if `keep`).
-# values: a vector, a factor, survival times, or the rows of a matrix, a data
-# frame or a DataFrame; anything else is left for the verb to refuse.
-# known: the names of the points or samples, in order, or NULL. It is read only
-# where the values have names, since metafeatures have to make theirs.
-# of: "points" or "features" (samples), whose names these are.
+# Returns the values in the order of `known`, without names unless `keep`.
+# `values` is a vector, a factor, survival times, or the rows of a matrix, a
+# data frame or a DataFrame. Other objects are left for the verb to refuse.
+# `known` are the names of the points or samples, in order, or NULL. It is
+# evaluated only if the values have names, since metafeatures would have to make
+# theirs. `of` is "points" or "features" (samples), the owner of the names.
 match_names <- function(values, known, arg, of, call = caller_env(),
                         keep = FALSE) {
   values <- readable_survival(values)
@@ -21,9 +21,9 @@ match_names <- function(values, known, arg, of, call = caller_env(),
   if (keep) values else without_names(values)
 }
 
-# Survival times, or a table with some, such that their names and lengths are
-# those of times, which needs the methods of the package. unname() takes away
-# the names of their columns, too.
+# Loads the package survival, so that its methods give names and lengths of
+# survival times. Column names are filled in, because unname() has removed them,
+# too.
 readable_survival <- function(values) {
   if (is.data.frame(values)) {
     times <- vapply(values, inherits, NA, "Surv")
@@ -51,10 +51,9 @@ readable_survival <- function(values) {
   values
 }
 
-# Where each of the known names is among those given: whole numbers, or NULL
-# where values stay as they are.
-# words: list(must, one, lacks, arg, same, code); see words_of_values(). extra:
-# may there be other names, too?
+# Returns the position of each known name among the given ones, or NULL if
+# values stay in their order. `words` is list(must, one, lacks, arg, same,
+# code); see words_of_values(). `extra` allows further names.
 match_order <- function(given, known, words, call, extra = FALSE) {
   given <- real_names(given)
   known <- real_names(known)
@@ -65,7 +64,7 @@ match_order <- function(given, known, words, call, extra = FALSE) {
   match(known, given)
 }
 
-# Names that are all empty are none.
+# Names that are all empty count as no names.
 real_names <- function(names) {
   if (all(is.na(names) | names == "")) NULL else names
 }
@@ -82,8 +81,8 @@ names_of_values <- function(values) {
   )
 }
 
-# The row names of what may be a data frame. Whole numbers are none: automatic
-# ones, and what is left of them in a part of the rows.
+# Returns the row names of a table. Whole numbers do not count: they are
+# automatic names, or what is left of these in some of the rows.
 row_names_of <- function(values) {
   if (is.data.frame(values)) {
     names <- attr(values, "row.names")
@@ -106,7 +105,7 @@ take_values <- function(values, at) {
 
 without_names <- function(values) {
   if (inherits(values, "Surv")) {
-    # unname() would take away the names of its columns, too.
+    # unname() would remove the names of its columns, too.
     dimnames <- attr(values, "dimnames")
     attr(values, "dimnames") <- list(NULL, dimnames[[2]])
   } else if (length(dim(values)) == 2) {
@@ -117,8 +116,8 @@ without_names <- function(values) {
   values
 }
 
-# What an error says of names: what must hold, what one of the known is, what it
-# lacks, and code that gives values the known names or none.
+# Returns the parts of an error about names. It has what must hold, what a known
+# element is, what it lacks, and code that fixes the names.
 #   same  code for values that are in order, though their names differ
 #   made  code for values whose names are as they were before make.names()
 words_of_values <- function(values, arg, of) {
@@ -139,7 +138,7 @@ words_of_values <- function(values, arg, of) {
   )
 }
 
-# The same of a second matrix (query) whose features are those of `x`.
+# Does the same for a second matrix (query) with the features of `x`.
 words_of_features <- function(side, arg) {
   names <- paste0(if (side == "row") "row" else "col", "names")
   of_arg <- paste0(names, "(", arg, ")")
@@ -155,7 +154,7 @@ words_of_features <- function(side, arg) {
   )
 }
 
-# The same of the rows of x, which must be those of another object.
+# Does the same for the rows of x, which must be those of another object.
 words_of_rows <- function(other) {
   list(
     must = "The row names of {.arg {words$arg}} must be those of
@@ -167,7 +166,7 @@ words_of_rows <- function(other) {
   )
 }
 
-# The same of two matrices, points in their rows or columns.
+# Does the same for two matrices with points in their rows or columns.
 words_of_two <- function() {
   list(
     must = "The points of both of {.arg {words$arg}} must have the same names,
@@ -176,7 +175,7 @@ words_of_two <- function() {
   )
 }
 
-# The same of the points of two graphs.
+# Does the same for the points of two graphs.
 words_of_graphs <- function(first, second) {
   list(
     must = "The points of {.arg {words$arg}} must be those of

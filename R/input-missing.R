@@ -1,17 +1,17 @@
-# Missing values: what `na` and `min_pairs` mean, and rows that find too few
+# Missing values: the arguments `na` and `min_pairs`, and rows with too few
 # neighbours.
 
 na_choices <- c("error", "pairwise", "mean")
 
-# Two values always lie on a line: r would be 1 or -1. A distance over one or
-# two is often small by chance.
+# Two values always lie on a line, so r would be 1 or -1. A distance over one or
+# two samples is often small by chance.
 default_min_pairs <- 3L
 
 cure_of_missing <- "Leave out rows or columns with missing values, or fill them
                     in."
 
-# Gives list(na, min_pairs). min_pairs: NULL for the default, which depends on
-# the data (see fit_na()).
+# Returns list(na, min_pairs). With NULL, min_pairs has its default, which
+# depends on the data (see fit_na()).
 check_na <- function(na, min_pairs, metric, call = caller_env()) {
   na <- check_choice(na, na_choices, "na", call = call)
   if (!is.null(min_pairs)) {
@@ -71,7 +71,7 @@ check_na_and_weights <- function(options, call = caller_env()) {
   }
 }
 
-# The options with what `na` means for these points.
+# Adapts the options for missing values to these points.
 fit_na <- function(options, points, call = caller_env()) {
   if (!identical(options$na, "pairwise")) {
     return(options)
@@ -82,8 +82,8 @@ fit_na <- function(options, points, call = caller_env()) {
   options
 }
 
-# Pairs over their common samples need the values as they are; a file holds
-# prepared rows.
+# Pairs over common samples need the original values, but a file holds prepared
+# rows.
 check_pairwise_in_memory <- function(points, queries, missing,
                                      call = caller_env()) {
   in_file <- c(
@@ -107,8 +107,8 @@ check_pairwise_in_memory <- function(points, queries, missing,
   )
 }
 
-# check_values() where missing values are allowed: one pass over the values.
-# Gives what it gives, and `missing`, how many values are.
+# Does the work of check_values() if missing values are allowed, in one pass
+# over the values. `missing` is the number of missing values.
 check_known_values <- function(points, options, arg, call = caller_env()) {
   if (is_metafeatures(points$values)) {
     abort_argument(
@@ -155,8 +155,8 @@ check_common_samples <- function(points, min_pairs, call) {
   )
 }
 
-# `na` as the core is told. Where no value is missing, every pair is over all
-# samples: the search is the one without missing values, to the last bit.
+# Returns `na` for the core. If no value is missing, every pair is over all
+# samples. The search is then identical, to the last bit, to one without `na`.
 na_of_search <- function(options, points, checked, queries = NULL,
                          query_checked = NULL, call = caller_env()) {
   missing <- sum(checked$missing, query_checked$missing)
@@ -171,9 +171,9 @@ na_of_search <- function(options, points, checked, queries = NULL,
 
 # --- rows with too few neighbours --------------------------------------------
 
-# Rows may be short of k, and have as many edges as there are neighbours: the
-# core gives matrices, NA where there is no neighbour, and edges are made here.
-# Says how many rows are short.
+# Rows may have fewer than k neighbours, and then fewer edges. The core returns
+# matrices with NA for missing neighbours, and edges are made here. Reports the
+# number of such rows.
 find_pairwise <- function(search, call) {
   as_edges <- search$request$as_edges
   search$as_edges <- as_edges
@@ -187,7 +187,7 @@ find_pairwise <- function(search, call) {
   edges_of_matrices(found, request$subset, request$k, request$num_threads)
 }
 
-# Isolated points have none for another reason.
+# Isolated points are not counted: they have no neighbours for another reason.
 count_short_rows <- function(found, search) {
   request <- search$request
   skip <- if (is.null(search$queries)) request$skip else request$query_skip
@@ -235,8 +235,8 @@ tell_short_rows <- function(count, search, as_edges) {
   )
 }
 
-# As the core gives edges: in order of the points, then of rank. list_size: of
-# the lists that a point has; NULL: it has one.
+# Returns edges in the order of the core: by point, then by rank. `list_size` is
+# the length of each list of a point. NULL means that it has one list.
 edges_of_matrices <- function(found, from = NULL, list_size = NULL,
                               num_threads = 1L) {
   edges <- in_core(

@@ -1,22 +1,22 @@
-# What users bring, as the core takes it. read_points() is what the verbs call:
-# it takes the matrix out of a container (R/input-containers.R), turns it where its
-# columns are the points, and hands it to as_points(), which gives
-#   values  a double, integer or logical matrix, points in rows, handed on as
-#           it is, with no copy; or metafeatures
+# Converts the user's objects to the form that the core takes. The verbs call
+# read_points(). It takes the matrix from a container (R/input-containers.R) and
+# transposes it if its columns are the points. as_points() then returns
+#   values  a double, integer or logical matrix, points in rows, passed on
+#           without a copy; or metafeatures
 #   names   the row names, or NULL
-#   turned  TRUE where the points were columns of what the user brought; only
-#           messages read it
-#   features  the names of the features as brought, before any is left out
-#   numbered  are the names of the points no names, but numbers of rows?
-# A new kind of matrix is one method of as_points(), a new container one method
-# of take_matrix(). Both are S3, registered in NAMESPACE: a package whose class
-# it is need not be there.
+#   turned  TRUE if the points were columns of the user's object; only messages
+#           use it
+#   features  the names of the features as given, before any is left out
+#   numbered  TRUE if the names of the points are only row numbers
+# A new kind of matrix is one method of as_points(), and a new container one
+# method of take_matrix(). Both are S3 methods registered in NAMESPACE, so the
+# package of the class need not be installed.
 as_points <- function(x, arg = "x", call = caller_env()) {
   UseMethod("as_points")
 }
 
-# How `x` and `query` are to be read. `chosen`: did the user say which of rows
-# and columns are the points?
+# Returns how to read `x` and `query`. `chosen` says whether the user chose rows
+# or columns as the points.
 check_input <- function(points = point_sides, assay = NULL, dimred = NULL,
                         call = caller_env()) {
   chosen <- !identical(points, point_sides)
@@ -35,7 +35,7 @@ check_input <- function(points = point_sides, assay = NULL, dimred = NULL,
 
 point_sides <- c("rows", "columns")
 
-# A name or a number of an element of a container.
+# Checks a name or a number of an element of a container.
 check_element <- function(value, arg, call = caller_env()) {
   good <- is.null(value) || is_whole(value) && value >= 1 ||
     rlang::is_string(value) && !is.na(value) && is_valid_text(value)
@@ -47,7 +47,8 @@ check_element <- function(value, arg, call = caller_env()) {
   }
 }
 
-# Of two, plain values beside a container: what to take out is said of that one.
+# If plain values are given beside a container, the element to extract concerns
+# only the container.
 input_beside <- function(input, own, other) {
   if (is_container(other) && !is_container(own)) {
     input[c("assay", "dimred")] <- list(NULL)
@@ -55,8 +56,9 @@ input_beside <- function(input, own, other) {
   input
 }
 
-# Of a query beside `x`: where both are experiments and the user names no assay,
-# the one of the name that is taken of x. arg: what an error calls the query.
+# If the query and `x` are both experiments and no assay is named, the query
+# uses the assay with the name of that of x. `arg` is the name of the query in
+# errors.
 input_of_query <- function(input, query, x, arg = "query",
                            call = caller_env()) {
   input <- input_beside(input, query, x)
@@ -112,14 +114,14 @@ read_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
   points
 }
 
-# The names of points that values can be matched by: not whole numbers, which
-# the rows of a data frame are called by.
+# Returns the names of points for matching. Automatic row numbers of a data
+# frame are not names.
 known_points <- function(points) {
   if (!isTRUE(points$numbered)) point_names(points)
 }
 
-# Some objects look whole and are not: what reads them crashes R, or gives
-# anything.
+# Some objects are incomplete although they look complete. Reading them crashes
+# R or gives arbitrary values.
 check_intact <- function(values, arg, call) {
   if (inherits(values, "big.matrix") && has_no_data(values)) {
     abort_argument(
@@ -155,7 +157,7 @@ has_no_data <- function(x) {
   identical(methods::slot(x, "address"), methods::new("externalptr"))
 }
 
-# The number of points and of features, with no value read.
+# Returns the number of points and of features without reading a value.
 points_size <- function(x, input = NULL, arg = "x", call = caller_env()) {
   input <- input %||% check_input()
   taken <- take_matrix(x, input, arg = arg, call = call)
@@ -169,7 +171,7 @@ points_size <- function(x, input = NULL, arg = "x", call = caller_env()) {
   if (taken$turn) rev(size) else size
 }
 
-# Columns become rows. What is no matrix is left to as_points(), which says so.
+# Transposes the object. If it is not a matrix, as_points() reports that.
 turn <- function(x, arg, call = caller_env()) {
   check_intact(x, arg, call)
   if (is.data.frame(x)) {
@@ -232,7 +234,7 @@ as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
     text <- text_of_numbers(x)
     frame <- converted_code(x, text, arg)
     kept <- keep_numbers(x, arg, frame, text$columns)
-    # To leave out such a column would be to leave out a sample.
+    # Leaving out such a column would leave out a sample.
     unreadable <- length(text$columns) > 0 && is.null(text$options) &&
       !text$thousands
     abort_argument(
@@ -259,16 +261,16 @@ as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
       call
     )
   }
-  # Automatic row names (1, 2, ...) are no names.
+  # Automatic row names (1, 2, ...) are not names.
   names <- if (.row_names_info(x) > 0) row.names(x)
   values <- if (length(x) == 0) numeric() else unlist(x, use.names = FALSE)
-  # Not matrix(), which would copy them.
+  # matrix() would copy the values.
   dim(values) <- c(nrow(x), length(x))
   dimnames(values) <- list(NULL, names(x))
   list(values = values, names = names)
 }
 
-# Containers: the expression values, or the default assay.
+# Containers give the expression values, or the default assay.
 #' @export
 as_points.ExpressionSet <- function(x, arg = "x", call = caller_env()) {
   as_points(expression_of(x, arg, call), arg, call)
@@ -305,7 +307,7 @@ as_points.default <- function(x, arg = "x", call = caller_env()) {
   abort_input(x, arg, call)
 }
 
-# integer64 is typed double, but its bits are no double's.
+# integer64 has the type double, but its bits are not those of a double.
 is_number_like <- function(x) {
   (is.numeric(x) || is.logical(x)) && !inherits(x, "integer64")
 }

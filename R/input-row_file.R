@@ -1,5 +1,6 @@
-# Rows in a temporary file, prepared for one metric: what is too large for
-# memory. `file` is the core's; it has no name and goes with the process.
+# Rows in a temporary file, prepared for one metric, for data larger than
+# memory. `file` belongs to the core. It has no name and disappears with the
+# process.
 
 new_row_file <- function(x, options, max_memory, call = caller_env()) {
   shape <- tile_shape(dim(x), chunks_of(x), tile_bytes(max_memory))
@@ -23,7 +24,7 @@ is_row_file <- function(x) {
   inherits(x, "row_file")
 }
 
-# Every value is read once, checked and prepared; gives what cpp_scan() does.
+# Reads, checks and prepares every value once. Returns the value of cpp_scan().
 fill_row_file <- function(file, x, options, arg, call = caller_env()) {
   for_tiles(
     x, file$shape, options, arg, call,
@@ -38,7 +39,7 @@ close_row_file <- function(file) {
   cpp_row_file_close(file$file)
 }
 
-# Successive rows.
+# The rows must be consecutive.
 #' @export
 `[.row_file` <- function(x, i, j, ..., drop = FALSE) {
   x$first <- (x$first %||% 1) + i[[1]] - 1
@@ -61,8 +62,8 @@ length.row_file <- function(x) {
   prod(x$size)
 }
 
-# options(fsknn.temporary_folder = ): where large files go, if not where R's own
-# temporary files do.
+# options(fsknn.temporary_folder = ) is the folder for large files. The default
+# is R's temporary folder.
 temporary_folder <- function(call = caller_env()) {
   folder <- getOption("fsknn.temporary_folder", tempdir())
   if (!rlang::is_string(folder) || !dir.exists(folder)) {
@@ -76,7 +77,7 @@ temporary_folder <- function(call = caller_env()) {
   path.expand(folder)
 }
 
-# Runs `expr` when the frame ends, in whatever way.
+# Evaluates `expr` when the frame ends, normally or by an error.
 defer <- function(expr, frame) {
   run <- as.call(list(function() expr))
   do.call(on.exit, list(run, TRUE), envir = frame)

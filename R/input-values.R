@@ -1,8 +1,9 @@
-# What the core saw in the values, as errors that say where.
+# Turns the core's findings in the values into errors with positions.
 
-# One pass over the values. skip: the rows to isolate; left_out: of
-# metafeatures, those rows and why, or NULL; largest: the largest magnitude, and
-# largest_row a row with it; missing: how many values are.
+# Scans the values once. Returns `skip`, the rows to isolate. `left_out` are the
+# metafeatures that are left out and why, or NULL. `largest` is the largest
+# magnitude, and largest_row a row with it. `missing` is the number of missing
+# values.
 check_values <- function(points, options, arg, call = caller_env()) {
   if (options$na != "error") {
     return(check_known_values(points, options, arg, call = call))
@@ -42,12 +43,12 @@ check_values <- function(points, options, arg, call = caller_env()) {
   )
 }
 
-# Covariates may leave nothing of a row: then a scan has to know of them.
+# Covariates may explain a whole row, so a scan must know them.
 scan_request <- function(options) {
   if (!is.null(options$adjust)) new_request(NULL, options)
 }
 
-# "2 (\"g2\")" for a row with a name, else "2".
+# Returns "2 (\"g2\")" for a row with a name, otherwise "2".
 describe_rows <- function(rows, points) {
   rows <- as.integer(rows) # a double 100000 would print as 1e+05
   names <- point_names(points, rows)
@@ -63,12 +64,12 @@ describe_cells <- function(at, points) {
   }
   values <- cells_of(points, at)
   words <- ifelse(is.nan(values), "NaN", as.character(values))
-  # Not "1 is neither 0 nor 1" of what is almost 1.
+  # A value close to 1 must not be printed as "1" in a message that it is not 1.
   short <- words %in% c("0", "1") & values != (words == "1")
   words[short] <- format(values[short], digits = 17)
   features <- as.integer(at[, 2])
   if (!is.null(points$samples)) {
-    # Some were left out: the user's numbers.
+    # The user's numbers are shown, because some features were left out.
     features <- points$samples[features]
   }
   side <- point_side(points)
@@ -78,14 +79,14 @@ describe_cells <- function(at, points) {
   )
 }
 
-# Those cells that the core names, of `count`.
+# Describes the cells that the core reported, of `count` in total.
 first_cells <- function(at, count, points) {
   cells <- describe_cells(at, points)
   rest <- if (count > length(cells)) " (the first three)" else ""
   paste0(paste(cells, collapse = "; "), rest)
 }
 
-# metric: that of a search; NULL: of anything else.
+# `metric` is that of a search, or NULL for other uses.
 check_finite <- function(points, scan, arg, metric = NULL,
                          call = caller_env()) {
   if (scan$non_finite == 0) {
@@ -110,14 +111,14 @@ check_finite <- function(points, scan, arg, metric = NULL,
   )
 }
 
-# What the verb's argument `na` can do for this metric, and filling in. NULL for
-# 0 and 1, which no mean of neighbours is.
+# Suggests a value of the verb's argument `na` for this metric, or filling in.
+# Returns NULL for binary data, because a mean of neighbours is neither 0 nor 1.
 cure_of_missing_values <- function(metric, arg, call) {
   if (isTRUE(metric$binary)) {
     return(NULL)
   }
   choices <- choices_of("na", call)
-  # Pairs have no weights and no covariates.
+  # Pairs over common samples have no weights and no covariates.
   plain <- all(vapply(c("weights", "adjust"), function(name) {
     is.null(get0(name, call, inherits = FALSE))
   }, NA))
@@ -136,7 +137,8 @@ cure_of_missing_values <- function(metric, arg, call) {
   }
 }
 
-# What an argument of the verb in this frame may be; NULL where it has none.
+# Returns the choices of an argument of the verb in this frame, or NULL if it
+# has no such argument.
 choices_of <- function(arg, call) {
   for (at in seq_len(sys.nframe())) {
     if (identical(sys.frame(at), call)) {
@@ -180,7 +182,7 @@ check_binary <- function(points, scan, metric, arg, call = caller_env()) {
   )
 }
 
-# Rows that the metric gives no value for: an error, or the rows to isolate.
+# Rows for which the metric has no value are an error, or they are isolated.
 check_defined_rows <- function(points, scan, metric, constant, arg,
                                call = caller_env()) {
   rows <- switch(
@@ -216,7 +218,7 @@ check_not_explained <- function(points, rows, arg, call) {
   )
 }
 
-# Points with no value: an error, unless they are to be isolated.
+# Points without any value are an error, unless they are isolated.
 check_empty_rows <- function(points, rows, constant, arg, call = caller_env()) {
   if (length(rows) == 0 || constant == "isolate") {
     return(invisible())
@@ -227,8 +229,8 @@ check_empty_rows <- function(points, rows, constant, arg, call = caller_env()) {
   )
 }
 
-# kind: which rows there must not be; verb, of one and of many, and state: what
-# those that are there are.
+# `kind` describes the rows that are not allowed. `verb` (singular and plural)
+# and `state` describe those that were found.
 abort_rows <- function(points, rows, arg, kind, verb, state, call) {
   count <- length(rows)
   named <- describe_rows(utils::head(rows, 3), points)

@@ -1,6 +1,7 @@
 # Weights of samples (features), for correlations.
 
-# What can be said without the data: NULL, or the weights as given.
+# Checks what is possible without the data. Returns NULL, or the weights as
+# given.
 check_sample_weights <- function(weights, metric, call = caller_env()) {
   if (is.null(weights)) {
     return(NULL)
@@ -47,13 +48,12 @@ refuse_weights <- function(wrong, weights, wanted, call) {
   )
 }
 
-# Beyond this ratio a sample is lost in the rounding of another one.
+# Beyond this ratio, a sample vanishes in the rounding error of another.
 largest_weight_ratio <- 1e15
 
-# The weights for this many features: samples, the columns that count, or NULL
-# for all of them; values, their weights, or NULL where all weigh alike (then
-# nothing is weighted, and the bits are those without weights). NULL without
-# weights.
+# Returns the weights for this many features, or NULL without weights. `samples`
+# are the columns that count, or NULL for all. `values` are their weights, or
+# NULL if all are equal. The search is then unweighted, with identical bits.
 weights_for <- function(weights, num_features, turned = FALSE,
                         call = caller_env()) {
   if (is.null(weights)) {
@@ -98,15 +98,15 @@ weights_for <- function(weights, num_features, turned = FALSE,
   )
 }
 
-# As weights_for() for the columns of some points.
+# Calls weights_for() for the columns of some points.
 fit_weights <- function(weights, points, call = caller_env()) {
   weights <- match_names(weights, points$features, "weights", "features", call)
   weights_for(weights, ncol(points$values), points$turned, call = call)
 }
 
-# Points without the columns (samples) of weight 0, so that nobody ever sees
-# those; of what is read by blocks they are left out when it is read. samples:
-# the user's numbers of the others, num_given: how many there were.
+# Drops the columns (samples) of weight 0, so that no later step sees them. If
+# the data are read by blocks, they are dropped on reading. `samples` are the
+# user's numbers of the others, and `num_given` is the original number.
 keep_samples <- function(points, weights) {
   if (is.null(points) || is.null(weights$samples)) {
     return(points)

@@ -1,7 +1,7 @@
-# Values, counts and lists in words, for messages.
+# Formats values, counts and lists for messages.
 
-# A short description of something that is not what it should be: "2.5",
-# "NA", "the string \"a\"", "a vector of length 2", "a list".
+# Describes a value that is wrong, briefly: "2.5", "NA", "the string \"a\"", "a
+# vector of length 2", "a list".
 describe_value <- function(value) {
   if (is.null(value)) {
     return("NULL")
@@ -56,8 +56,8 @@ describe_type <- function(value) {
   paste(article, type, shape)
 }
 
-# Names as text. as.character() makes "1e+05" of the id 100000, and so does
-# factor(), whose levels are numbers where all are written as R writes those.
+# Converts names to text. as.character() makes "1e+05" of the id 100000. So does
+# factor(): its levels are numbers if all are written as R writes numbers.
 id_text <- function(names) {
   if (is.factor(names)) {
     levels <- levels(names)
@@ -75,7 +75,7 @@ id_text <- function(names) {
   text
 }
 
-# Columns of names that are numbers, as text, to be printed.
+# Converts columns of numeric names to text for printing.
 with_id_text <- function(data, columns) {
   for (column in columns) {
     if (is.double(data[[column]]) || is.factor(data[[column]])) {
@@ -85,7 +85,7 @@ with_id_text <- function(data, columns) {
   data
 }
 
-# At most `limit` of the items, joined, with "and N more" where some are left.
+# Joins at most `limit` of the items, with "and N more" if some are left.
 first_few <- function(items, total = length(items), limit = 3L) {
   shown <- utils::head(items, limit)
   more <- total - length(shown)
@@ -96,14 +96,14 @@ first_few <- function(items, total = length(items), limit = 3L) {
   text
 }
 
-# Words have a point, whatever options(OutDec = ) has.
+# Numbers in messages have a decimal point, whatever options(OutDec = ) says.
 format_count <- function(count) {
   format(
     count, big.mark = ",", decimal.mark = ".", scientific = FALSE, trim = TRUE
   )
 }
 
-# 1000000000 rather than 1e+09, but 1e+300 as it is.
+# Formats 1000000000 in full rather than as 1e+09, but keeps 1e+300.
 format_bound <- function(number) {
   plain <- is.finite(number) && abs(number) < 1e15
   format(
@@ -116,8 +116,8 @@ tally <- function(count, what) {
   paste0(format_count(count), " ", what, if (count != 1) "s")
 }
 
-# "\"pearson\", \"spearman\" and \"bicor\"". By hand: cli's words for the last
-# of a list differ between its versions.
+# Returns "\"pearson\", \"spearman\" and \"bicor\"". Versions of cli join the
+# last of a list differently.
 quote_metrics <- function(names) {
   quoted <- paste0("\"", names, "\"")
   last <- length(quoted)
@@ -135,7 +135,7 @@ format_bytes <- function(bytes) {
   paste(sprintf("%.*f", digits, scaled), units[power + 1])
 }
 
-# 0.12 s, 12 s, 3.4 min, 5.6 h, 7.8 days.
+# Returns 0.12 s, 12 s, 3.4 min, 5.6 h, 7.8 days.
 format_seconds <- function(seconds) {
   vapply(seconds, function(one) {
     units <- c(s = 1, min = 60, h = 3600, days = 86400)

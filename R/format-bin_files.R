@@ -130,8 +130,8 @@ check_bin_type <- function(type, path, types, arg, call) {
   type
 }
 
-# Before anything else is read: what the head says, if it can be so. values: of
-# each place, 2 where each has a distance, too.
+# Checks the header before anything else is read. `bytes_of_place` holds the
+# possible bytes of an entry: there are two if each may also have a distance.
 check_bin_head <- function(file, path, type, call,
                            bytes_of_place = bin_value_bytes[[type]]) {
   head <- in_bin(cpp_bin_head(path), file, "read", call)
@@ -182,7 +182,7 @@ check_bin_head <- function(file, path, type, call,
   head
 }
 
-# What the core gave, or what the file system said, in words.
+# Returns the core's answer, or raises an error if the file system refused.
 in_bin <- function(answer, file, verb, call) {
   if (!identical(answer$failure, "file")) {
     return(in_core(answer, call))
@@ -196,12 +196,12 @@ in_bin <- function(answer, file, verb, call) {
   )
 }
 
-# Rows as they stand in the file. start: the byte where row 1 is.
+# Reads rows as they are stored. `start` is the byte offset of row 1.
 read_bin <- function(file, path, type, rows, start = 8, shifted = FALSE,
                      call = caller_env()) {
   answer <- cpp_read_bin(path, type, start, as.double(rows), shifted)
   values <- in_bin(answer, file, "read", call)$values
-  # A float has no NA of R's.
+  # A float cannot hold R's NA.
   if (anyNA(values)) {
     values[is.na(values)] <- NA
   }
@@ -217,7 +217,7 @@ print.fsknn_bin_file <- function(x, ...) {
   invisible(x)
 }
 
-# A path is points where its ending says so.
+# A string is a file of points if its extension says so.
 #' @export
 take_matrix.character <- function(x, input, arg = "x", call = caller_env()) {
   is_path <- rlang::is_string(x) && !is.na(x) && is.null(dim(x))
@@ -258,7 +258,8 @@ write_fbin <- function(x, file, ...) {
   invisible(file)
 }
 
-# write: called with a function that takes an ending and a matrix of rows.
+# `write` is called with a function that takes an extension and a matrix of
+# rows.
 write_bin_parts <- function(file, path, size, call, write) {
   if (any(size == 0)) {
     abort_argument("{.arg x} must have rows and columns.", call)
@@ -299,8 +300,8 @@ read_ibin <- function(file) {
   new_neighbours(nn)
 }
 
-# The rows of neighbours (a matrix for each of index and distance) that no
-# search gives, and what neighbours must be; NULL where all are right.
+# Checks neighbours (matrices index and distance). Returns NULL, or what must
+# hold and the rows for which it does not.
 wrong_neighbours <- function(nn) {
   again <- repeating_points(nn)
   if (length(again) > 0) {
@@ -364,7 +365,7 @@ write_ibin <- function(x, file, ..., distances = NULL) {
   invisible(file)
 }
 
-# before: how many rows come before those of the block.
+# `before` is the number of rows before this block.
 check_right_neighbours <- function(block, before, call) {
   wrong <- wrong_neighbours(block)
   if (!is.null(wrong)) {

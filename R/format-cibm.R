@@ -73,7 +73,8 @@ NULL
 read_cibm <- function(file) {
   path <- check_path_in(file)
   lines <- read_text_lines(file, path)
-  # Blank lines are left out; the others keep their numbers, for the errors.
+  # Blank lines are dropped, but the others keep their line numbers for the
+  # errors.
   number <- which(grepl("[^ \t]", lines))
   cibm <- list(
     file = file, text = lines[number], number = number,
@@ -120,7 +121,7 @@ write_cibm <- function(x, file, classes = NULL) {
 
   write_whole_file(file, path, function(put) {
     put(c("<MicroarrayData>", paste(nrow(x), ncol(x), sep = "\t")))
-    # A block of rows at a time: as text a matrix is many times its size.
+    # Rows are written in blocks, because a matrix as text is many times larger.
     for (rows in row_stretches(nrow(x), max(1, 5e5 %/% ncol(x)))) {
       columns <- lapply(seq_len(ncol(x)), function(column) {
         number_text(x[rows, column])
@@ -137,7 +138,7 @@ write_cibm <- function(x, file, classes = NULL) {
 
 # --- reading -----------------------------------------------------------------
 
-# `at` counts the lines that are not blank.
+# `at` counts only lines that are not blank.
 abort_cibm <- function(cibm, at, must, found, hint = NULL) {
   abort_file(cibm$file, cibm$number[[at]], must, found, hint, cibm$call)
 }
@@ -187,8 +188,8 @@ read_counts <- function(cibm) {
   counts
 }
 
-# R's split by a regular expression measures the rest of the line at each field,
-# so that a long line would take quadratic time.
+# R's split by a regular expression measures the rest of the line at each field.
+# For a long line, that would take quadratic time.
 split_fields <- function(text) {
   fields <- strsplit(chartr("\t", " ", text), " ", fixed = TRUE)
   lapply(fields, function(of_line) of_line[nzchar(of_line)])
@@ -197,7 +198,7 @@ split_fields <- function(text) {
 is_tag <- function(text) grepl("^[ \t]*<[A-Za-z]+>[ \t]*$", text)
 
 read_rows <- function(cibm, num_points, num_features) {
-  # As many as there are: counts that promise more must not cost memory.
+  # Only lines that exist are read, so that a wrong count cannot exhaust memory.
   num_rows <- min(num_points, length(cibm$text) - 2)
   tag <- which(is_tag(cibm$text[seq_len(num_rows) + 2]))
   if (length(tag) > 0) {
@@ -207,8 +208,8 @@ read_rows <- function(cibm, num_points, num_features) {
       it_reads(cibm, tag[[1]] + 2), line_2_says(cibm, num_points, "point")
     )
   }
-  # Nor must a wrong number of features: no row can have more values than half
-  # its characters.
+  # The same holds for the number of features: a row has at most one value for
+  # two characters.
   if (num_rows > 0 && 2 * num_features > nchar(cibm$text[[3]], "bytes")) {
     num_values <- length(split_fields(cibm$text[[3]])[[1]]) - 1
     abort_row(cibm, 1, num_features, num_values)
@@ -228,11 +229,10 @@ read_rows <- function(cibm, num_points, num_features) {
   x
 }
 
-# The quick way, for rows that are in order (ten times as fast); NULL for all
-# others.
+# Reads regular rows ten times as fast as split_rows(). Returns NULL for others.
 scan_rows <- function(cibm, rows, num_features) {
   text <- cibm$text[rows + 2]
-  # scan() drops a byte-order mark.
+  # scan() would drop a byte-order mark.
   if (any(has_tab_rules(text) | has_odd_number(text)) ||
         startsWith(text[[1]], "\ufeff")) {
     return(NULL)
@@ -255,19 +255,20 @@ scan_rows <- function(cibm, rows, num_features) {
   list(names = fields[[1]], values = matrix(values, nrow = length(rows)))
 }
 
-# A name that only a tab ends, or that is not there; an empty cell.
+# Finds names that only a tab ends, empty names and empty cells.
 has_tab_rules <- function(text) {
   grepl("^ *(\t|[^ \t]+ +[^ \t][^\t]*\t)|\t *\t", text, perl = TRUE)
 }
 
-# R reads 0x10 as 16 and 1e as 1; the format has decimal numbers only.
+# R reads 0x10 as 16 and 1e as 1, but the format has only decimal numbers.
 has_odd_number <- function(text) {
   grepl(
     "(^|[ \t])[-+]?0[xX]|[0-9.][eE][-+]?([ \t]|$)", text, perl = TRUE
   )
 }
 
-# The slow way, which knows names with spaces and says what is wrong.
+# Reads rows that scan_rows() cannot read. It allows names with spaces and
+# reports errors.
 split_rows <- function(cibm, rows, num_features) {
   fields <- lapply(rows, row_fields, cibm = cibm, num_features = num_features)
   fields <- matrix(unlist(fields), nrow = num_features + 1)
@@ -288,8 +289,9 @@ split_rows <- function(cibm, rows, num_features) {
   )
 }
 
-# Name and values of a row. Where it has tabs, the first ends the name, and what
-# is between two is no empty cell; spaces may part values too, as in File S1.
+# Splits a row into name and values. If it has tabs, the first one ends the
+# name, and no cell may be empty. Spaces may also separate values, as in File
+# S1.
 row_fields <- function(row, cibm, num_features) {
   text <- sub("[ \t]+$", "", cibm$text[[row + 2]])
   if (!grepl("\t", text, fixed = TRUE)) {
@@ -325,7 +327,7 @@ abort_row <- function(cibm, row, num_features, num_values) {
   )
 }
 
-# The one line that follows a tag: a field for each sample.
+# Reads the line after a tag, with a field for each sample.
 read_fields <- function(cibm, at, count, noun, nouns = paste0(noun, "s")) {
   wanted <- number_of(count, noun, nouns)
   if (at > length(cibm$text)) {
@@ -375,7 +377,7 @@ check_names_once <- function(cibm, names, at, noun) {
   )
 }
 
-# Text such as "007" would not be the same as a number.
+# Text such as "007" stays text, because a number would lose the zeros.
 as_classes <- function(fields) {
   whole <- all(grepl("^(0|-?[1-9][0-9]{0,8})$", fields))
   if (whole) as.integer(fields) else fields
@@ -408,10 +410,10 @@ check_cibm_matrix <- function(x, call = caller_env()) {
   }
 }
 
-# In a variable, for cli takes this sign in a message as its own.
+# The sign is in a variable, because cli treats it as markup in a message.
 tag_start <- "<"
 
-# Text that comes back as it was: parted by tabs, and no tag.
+# Checks that text is read back unchanged: it has no tabs and is not a tag.
 is_cibm_text <- function(text) {
   !is.na(text) & nzchar(text) & !grepl("^[ <]|[\t\r\n]| $", text)
 }

@@ -161,7 +161,8 @@ write_comet_vectors <- function(x, file, type = c("float32", "float64"), ...,
   if (ncol(values) == 0) {
     abort_argument("{.arg x} must have columns.", call)
   }
-  # Halfway from the largest float to what would be the next.
+  # Numbers from here on are rounded to infinity: it is halfway between the
+  # largest float and 2^128.
   largest <- if (type == "float32") 2^128 - 2^103 else Inf
   write_whole_bytes(file, path, call = call, write = function(put) {
     for (rows in comet_stretches(nrow(values), ncol(values))) {
@@ -182,7 +183,7 @@ as_bytes <- function(values, size, byte_order) {
   writeBin(values, raw(), size = size, endian = byte_order)
 }
 
-# So many values at a time that they are a few MB.
+# Each range of rows has a few MB of values.
 comet_stretches <- function(rows, columns) {
   row_stretches(rows, max(1, floor(2^20 / columns)))
 }
@@ -196,7 +197,8 @@ check_comet_points <- function(num_points, least = 1, call = caller_env()) {
   )
 }
 
-# How many rows of so many bytes a file has. what: the rows, in words.
+# Returns the number of rows of `row_bytes` in a file. `what` describes the
+# rows.
 comet_rows <- function(file, row_bytes, wanted, what, call) {
   bytes <- file.size(path.expand(file))
   rows <- bytes / row_bytes
@@ -264,7 +266,7 @@ write_comet_metrics <- function(x, file, form = c("records", "bytes"), ...,
   invisible(file)
 }
 
-# ends: numbers from 1.
+# `ends` are numbers from 1.
 comet_records <- function(ends, similarity, byte_order) {
   ends <- lapply(ends, function(numbers) {
     matrix(as_bytes(numbers - 1L, 4L, byte_order), 4L)
@@ -287,7 +289,7 @@ check_comet_order <- function(byte_order, form, call = caller_env()) {
   check_choice(byte_order, byte_orders, "byte_order", call = call)
 }
 
-# The ends of pairs or triples as numbers from 1, ascending in each, their
+# Returns the ends of pairs or triples as ascending numbers from 1, their
 # similarities, and the number of all points.
 comet_metrics_of <- function(x, call) {
   if (is_triples(x)) {
@@ -317,7 +319,7 @@ comet_metrics_of <- function(x, call) {
   )
 }
 
-# As doubles, since whole numbers would be written as such.
+# Returns doubles, because integers would be written as such.
 check_similarities <- function(similarity, call) {
   if (!is.numeric(similarity)) {
     given <- describe_type(similarity)
@@ -354,7 +356,7 @@ check_is_pairs <- function(x, call) {
   }
 }
 
-# Gives the order of CoMet: by the second, the third and the first.
+# Returns the order of CoMet: by the second, the third and the first end.
 check_each_once <- function(ends, call) {
   wrong <- wrong_ends(ends)
   if (!is.null(wrong)) {
@@ -367,8 +369,8 @@ order_of_ends <- function(ends) {
   do.call(order, c(ends[-1], ends[1], list(method = "radix")))
 }
 
-# What pairs or triples of numbers from 1 must be, and the first that is not;
-# NULL where all are right.
+# Checks pairs or triples of numbers from 1. Returns NULL, or what must hold and
+# the first that is wrong.
 wrong_ends <- function(ends) {
   what <- if (length(ends) == 2) "pair" else "triple"
   ends <- lapply(ascending_ends(ends), as.integer)
@@ -406,7 +408,8 @@ ascending_ends <- function(ends) {
   list(low, total - low - high, high)
 }
 
-# All of them, as one process of CoMet goes through them.
+# Puts all pairs or triples in the order in which one process of CoMet computes
+# them.
 in_comet_order <- function(metrics, in_order, call) {
   ends <- metrics$ends
   num_way <- length(ends)
@@ -501,8 +504,8 @@ read_comet_records <- function(connection, count, num_way, num_points,
   })
 }
 
-# What is read by a wrong byte order, or as records of a wrong length, is seldom
-# what it could be. Beyond 2^31 - 1 a number is negative, or missing, to R.
+# With a wrong byte order or record length, values are rarely in range. In R, a
+# number above 2^31 - 1 is negative or missing.
 check_comet_records <- function(ends, similarity, num_points, file, call) {
   most <- num_points %||% .Machine$integer.max
   numbers <- unlist(ends)
@@ -529,7 +532,7 @@ check_comet_records <- function(ends, similarity, num_points, file, call) {
   )
 }
 
-# Which pairs or triples the bytes are of, in their order.
+# Returns the ends of all pairs or triples in the order of the bytes.
 comet_ends <- function(num_points, num_way) {
   if (num_way == 2) {
     to <- rep(seq_len(num_points), seq_len(num_points) - 1L)
@@ -538,7 +541,8 @@ comet_ends <- function(num_points, num_way) {
   middle <- seq_len(num_points)
   before <- middle - 1L
   after <- num_points - middle
-  # For each middle one and each after it, those before the middle one.
+  # For each middle point and each later one, there are all points before the
+  # middle one.
   pairs <- list(
     middle = rep(middle, after), third = unlist(lapply(middle, function(j) {
       j + seq_len(num_points - j)

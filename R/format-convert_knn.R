@@ -166,8 +166,8 @@ check_neighbour_names <- function(names, num_points, call = caller_env()) {
   names
 }
 
-# The names that the neighbours came with. Some shapes have no use for names
-# that repeat.
+# Returns the names of the neighbours' points. Some shapes do not allow repeated
+# names.
 own_names <- function(names, to, call = caller_env()) {
   wrong <- anyDuplicated(names) > 0 || anyNA(names) || any(names == "")
   if (wrong && to %in% c("dbscan", "Seurat", "edges")) {
@@ -182,7 +182,7 @@ own_names <- function(names, to, call = caller_env()) {
   names
 }
 
-# Shapes that need two matrices.
+# Checks shapes that need two matrices.
 check_matrices <- function(nn, to, call = caller_env(2)) {
   if (is.list(nn$index)) {
     abort_argument(
@@ -202,7 +202,7 @@ check_matrices <- function(nn, to, call = caller_env(2)) {
   nn
 }
 
-# Each point as its own first neighbour, at distance 0.
+# Adds each point as its own first neighbour, at distance 0.
 add_self <- function(nn, to, call = caller_env()) {
   nn <- check_matrices(nn, to, call)
   if (any(nn$distance < 0, na.rm = TRUE)) {
@@ -245,7 +245,8 @@ to_dbscan <- function(nn, names, call = caller_env()) {
   )
 }
 
-# Its radius is not known any more: the largest distance has the same points.
+# The original radius is unknown, but the largest distance selects the same
+# points.
 to_frnn <- function(nn, names, call) {
   if (is.null(nn$distance)) {
     abort_argument(

@@ -1,4 +1,4 @@
-# What the readers and writers of files share: paths, gzip, lines, and errors
+# Code that readers and writers of files share: paths, gzip, lines, and errors
 # that name file and line.
 
 check_path <- function(file, arg, call = caller_env()) {
@@ -48,11 +48,12 @@ is_gzip_path <- function(path) grepl("\\.gz$", path, ignore.case = TRUE)
 
 # --- reading -----------------------------------------------------------------
 
-# The lines of a text file, plain or compressed, in UTF-8, without the marks
-# that editors leave.
+# Returns the lines of a text file, plain or compressed, in UTF-8 and without
+# byte-order mark and carriage returns.
 read_text_lines <- function(file, path, call = caller_env()) {
   parts <- read_text_parts(file, path, call)
-  # Of the file as a whole: a part in Latin-1 may be valid UTF-8 by chance.
+  # The whole file is checked, because a part in Latin-1 may be valid UTF-8 by
+  # chance.
   is_utf8 <- all(vapply(parts, validUTF8, NA))
   lines <- lapply(parts, function(text) {
     if (is_utf8) {
@@ -72,11 +73,11 @@ read_text_lines <- function(file, path, call = caller_env()) {
   lines
 }
 
-# The text in parts of whole lines.
+# Returns the text in parts of whole lines.
 read_text_parts <- function(file, path, call) {
   blocks <- unpack_file(file, path, call)
   parts <- list()
-  kept <- list() # of a line that is longer than a block
+  kept <- list() # parts of a line longer than a block
   for (at in seq_along(blocks)) {
     block <- blocks[[at]]
     if (length(grepRaw(as.raw(0), block, fixed = TRUE)) > 0) {
@@ -110,10 +111,10 @@ abort_nul <- function(file, blocks, call) {
   )
 }
 
-# --- gzip and its like -------------------------------------------------------
+# --- compressed files --------------------------------------------------------
 
-# The bytes of a file, unpacked where it is packed, in blocks between which
-# Ctrl-C is heard.
+# Returns the bytes of a file, decompressed if necessary. Ctrl-C is possible
+# between two blocks.
 unpack_file <- function(file, path, call) {
   connection <- suppressWarnings(
     tryCatch(gzfile(path, "rb"), error = function(err) NULL)
@@ -130,7 +131,7 @@ unpack_file <- function(file, path, call) {
     return(unpack_bzip2(file, path, call))
   }
   blocks <- list()
-  # Of a small file in one go, which need not be large.
+  # A small file is read at once into a small block.
   at_once <- min(2^20, max(2^12, file.size(path)))
   repeat {
     block <- tryCatch(
@@ -160,8 +161,8 @@ packed_by <- function(path) {
   }
 }
 
-# A gzip file ends with the digest and the length of what was packed last. R
-# takes one that ends early for one that is whole.
+# A gzip file ends with the checksum and length of its last member. R does not
+# detect a truncated one.
 ends_as_gzip <- function(path, blocks) {
   size <- file.size(path)
   connection <- base::file(path, "rb")
@@ -169,7 +170,7 @@ ends_as_gzip <- function(path, blocks) {
   seek(connection, size - 8)
   end <- readBin(connection, "raw", 8)
   length <- sum(as.integer(end[5:8]) * 256^(0:3))
-  # What is longer than 4 GiB is counted from 0 again.
+  # The length is stored modulo 4 GiB.
   lengths <- seq(length, max(length, sum(lengths(blocks))), by = 2^32)
   for (length in lengths) {
     if (identical(cpp_crc32(blocks, length), end[1:4])) {
@@ -179,8 +180,8 @@ ends_as_gzip <- function(path, blocks) {
   FALSE
 }
 
-# R takes a damaged bzip2 file for one that ends there, and memDecompress() only
-# the first of several streams.
+# R takes a damaged bzip2 file for a complete one, and memDecompress()
+# decompresses only the first of several streams.
 unpack_bzip2 <- function(file, path, call) {
   bytes <- readBin(path, "raw", file.size(path))
   starts <- grepRaw("BZh[1-9]1AY&SY", bytes, all = TRUE)
@@ -204,8 +205,8 @@ abort_damaged <- function(file, call) {
   )
 }
 
-# The one form of an error about what is in a file: the line (NULL where it is
-# the file as a whole), what it must do, and what is there instead.
+# Raises an error about the content of a file. It has the line (or NULL for the
+# whole file), what must hold, and what was found.
 abort_file <- function(file, line, must, found, hint = NULL,
                        call = caller_env()) {
   where <- if (is.null(line)) "" else paste("Line", line, "of ")
@@ -220,8 +221,8 @@ abort_file <- function(file, line, must, found, hint = NULL,
   )
 }
 
-# Unlike trimws(), whose regular expression is Perl's, in linear time where
-# there is a long run of blanks between two words.
+# trimws() uses a Perl regular expression, which takes quadratic time on a long
+# run of blanks between two words. This one is linear.
 trim_blanks <- function(text) gsub("^[ \t\r\n]+|[ \t\r\n]+$", "", text)
 
 quote_text <- function(text, width = 40L) {

@@ -97,7 +97,7 @@ read_knn <- function(file, metric = "pearson", sign = "signed", names = NULL) {
   knn_fields_to_edges(fields, counts[[1]], metric, sign, names)
 }
 
-# r for correlations, else the distance.
+# Returns r for correlations, otherwise the distance.
 knn_file_weights <- function(edges, call = caller_env()) {
   metric <- metric_facts(attr(edges, "metric") %||% NA)
   if (is.null(metric)) {
@@ -133,7 +133,7 @@ knn_file_weights <- function(edges, call = caller_env()) {
   weight
 }
 
-# Six decimals of a float32 may print as 1.000001.
+# A float32 with six decimals may print as 1.000001.
 knn_weight_limits <- function(metric) {
   if (has_correlation(metric)) {
     c(-1, 1) * (1 + 1.5e-6)
@@ -142,7 +142,7 @@ knn_weight_limits <- function(metric) {
   }
 }
 
-# What read_knn() would refuse.
+# Refuses edges that read_knn() would refuse.
 check_knn_ends <- function(from, to, names, call = caller_env()) {
   if (length(names) == 0) {
     abort_argument("{.arg vertices} must have points.", call)
@@ -172,10 +172,10 @@ check_knn_ends <- function(from, to, names, call = caller_env()) {
   }
 }
 
-# Does a pair stand further up, too? In order, which takes a twentieth of
-# duplicated()'s time.
+# Returns whether the pair also occurs further up. Sorting takes a twentieth of
+# the time of duplicated().
 is_repeated_pair <- function(from, to) {
-  in_order <- order(from, to, method = "radix") # ties stay as they are
+  in_order <- order(from, to, method = "radix") # the order is stable
   repeated <- logical(length(from))
   repeated[in_order] <- duplicated_sorted(from[in_order]) &
     duplicated_sorted(to[in_order])
@@ -244,7 +244,7 @@ check_point_names <- function(names, num_points, call = caller_env()) {
   }
 }
 
-# All lines at once by one pattern, so that scan() then meets no surprise.
+# One pattern checks all lines at once, so that scan() cannot fail.
 check_knn_lines <- function(knn, num_edges) {
   number <- "[-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?"
   edge <- paste0("^[ \t]*[0-9]+[ \t]+[0-9]+[ \t]+", number, "[ \t]*$")
@@ -335,8 +335,8 @@ knn_fields_to_edges <- function(fields, num_points, metric, sign, names,
     distance = distance[order]
   )
   columns$correlation <- correlation[order]
-  # A file may have many more points than edges. They cost nothing: R keeps
-  # numbers in order as the first and the last, unlike data.frame().
+  # A file may have many more points than edges. Their numbers take no memory
+  # here: unlike data.frame(), R stores a sequence as its first and last number.
   vertices <- structure(
     list(name = names %||% seq_len(num_points)),
     row.names = .set_row_names(num_points), class = "data.frame"
@@ -347,7 +347,7 @@ knn_fields_to_edges <- function(fields, num_points, metric, sign, names,
   )
 }
 
-# Farthest first in every source: a sure sign of a wrong `metric` or `sign`.
+# If every source has its farthest neighbour first, `metric` or `sign` is wrong.
 warn_if_decreasing <- function(from, distance, call = caller_env()) {
   same_source <- which(diff(from) == 0)
   steps <- diff(distance)[same_source]

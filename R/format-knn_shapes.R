@@ -1,8 +1,9 @@
-# The shapes in which packages hold neighbours, read.
+# Readers for the shapes in which packages store neighbours.
 
-# index and distance (matrices or lists; distance may be NULL), names or NULL.
-# queries: may row i be something else than point i, so that its own number is
-# a neighbour like any other? NULL where only a graph of the points will do.
+# Returns index and distance (matrices or lists; distance may be NULL), and
+# names or NULL. `queries` says that row i need not be point i, so its own
+# number is a neighbour like any other. With NULL, only a graph of the points is
+# accepted.
 read_knn_shape <- function(x, self = NULL, queries = NULL, arg = "x",
                            call = caller_env()) {
   nn <- take_neighbours(x, arg, call)
@@ -52,8 +53,8 @@ take_neighbours <- function(x, arg, call) {
   check_neighbours(nn, arg, call)
 }
 
-# Some packages hold neighbours in a list by metric or name: uwot in the element
-# `nn` of what `ret_nn = TRUE` gives, Seurat in a slot of an object.
+# Some packages store neighbours in a list by metric or name. uwot has them in
+# the element `nn` with `ret_nn = TRUE`, and Seurat in a slot of an object.
 take_only_set <- function(x, arg, call) {
   if (is.list(x) && !is.data.frame(x) && is.list(x[["nn"]])) {
     x <- x[["nn"]]
@@ -82,7 +83,8 @@ take_only_set <- function(x, arg, call) {
   x[[1]]
 }
 
-# What each shape holds: index, distance, self (are points themselves there?).
+# Returns the contents of each shape: index, distance, and self (whether points
+# are in their own lists).
 take_apart <- function(x, arg, call) {
   parts <- function(index, distance, self, names = names_of_rows(index)) {
     list(index = index, distance = distance, self = self, names = names)
@@ -103,7 +105,7 @@ take_apart <- function(x, arg, call) {
       c(index = "nn.idx", distance = "nn.dist", names = "cell.names"),
       function(name) methods::slot(x, name)
     )
-    # Cells must have names there: numbers are none.
+    # Cells must have names there, so numbers mean none.
     numbers <- as.character(seq_along(slots$names))
     names <- if (!identical(slots$names, numbers)) slots$names
     parts(slots$index, slots$distance, TRUE, names)
@@ -131,8 +133,9 @@ names_of_rows <- function(index) {
   if (is.matrix(index)) rownames(index) else names(index)
 }
 
-# The distances that stand beside indices in a list, under the name of the shape
-# or another's. What has the form of distances and another name is told of.
+# Returns the distances beside indices in a list, under the name of this shape
+# or of another. Elements that look like distances under other names cause a
+# warning.
 find_distances <- function(x, own, index, arg, call) {
   known <- intersect(
     c(own, "distance", "dist", "nn.dist", "nn.dists", "distances", "dists"),
@@ -195,7 +198,7 @@ check_neighbours <- function(nn, arg, call) {
     )
   }
   index <- unlist(nn$index, use.names = FALSE)
-  # NA is nobody, and NaN is something that went wrong.
+  # NA means no neighbour, but NaN is an error.
   bad <- is.nan(index) | !is.na(index) &
     (index < 1 | index != trunc(index) | index > max_edges)
   if (any(bad)) {
@@ -236,7 +239,7 @@ check_neighbours <- function(nn, arg, call) {
   nn
 }
 
-# Without names or other attributes, and not copied where it is so already.
+# Removes names and other attributes. A plain matrix is not copied.
 plain_matrix <- function(values, mode) {
   if (typeof(values) == mode && identical(names(attributes(values)), "dim")) {
     return(values)
@@ -244,7 +247,7 @@ plain_matrix <- function(values, mode) {
   array(as.vector(values, mode), dim(values))
 }
 
-# The number of places of each row.
+# Returns the number of entries in each row.
 row_sizes <- function(nn) {
   if (is.list(nn$index)) {
     lengths(nn$index)
@@ -253,8 +256,8 @@ row_sizes <- function(nn) {
   }
 }
 
-# Place by place, missing neighbours too: row, index, distance (or NULL); and
-# `size`, as row_sizes() gives it.
+# Returns one element for each entry, including missing neighbours: row, index,
+# distance (or NULL). `size` is as from row_sizes().
 in_places <- function(nn) {
   size <- row_sizes(nn)
   by_row <- function(values) {
@@ -268,7 +271,8 @@ in_places <- function(nn) {
   )
 }
 
-# Edges: matrices where all points have as many, or none (isolated: missing).
+# Converts edges to matrices if each point has equally many or none (isolated:
+# missing), otherwise to lists.
 from_edges <- function(edges, arg, call) {
   is_graph <- igraph::is_igraph(edges)
   facts <- if (is_graph) {
@@ -306,7 +310,7 @@ from_edges <- function(edges, arg, call) {
   }
   names <- facts$vertices$name
   if (is_graph && identical(names, as.character(seq_along(names)))) {
-    # igraph's names of points without any are their numbers.
+    # igraph numbers points that have no names.
     names <- NULL
   }
   list(

@@ -1,8 +1,9 @@
-# Files written all or nothing: beside their name, to the disk, and under it
-# then. An error, Ctrl-C or a full disk leaves what was there as it was.
+# Writes files completely or not at all. They are written under a temporary
+# name, flushed to the disk, and then renamed. After an error, Ctrl-C or a full
+# disk, the previous file is unchanged.
 
-# write: called with a function that takes lines; what it gives is given. file:
-# as the user gave it.
+# `write` is called with a function that takes lines, and its value is returned.
+# `file` is the path as the user wrote it.
 write_whole_file <- function(file, path, write, call = caller_env()) {
   check <- function(answer) in_output(answer, file, call)
   output <- check(cpp_open_output(enc2native(path)))$output
@@ -34,7 +35,7 @@ write_whole_file <- function(file, path, write, call = caller_env()) {
   invisible(given)
 }
 
-# write: called with a function that takes raw vectors.
+# `write` is called with a function that takes raw vectors.
 write_whole_bytes <- function(file, path, write, call = caller_env()) {
   check <- function(answer) in_output(answer, file, call)
   output <- check(cpp_open_output(enc2native(path)))$output
@@ -46,7 +47,7 @@ write_whole_bytes <- function(file, path, write, call = caller_env()) {
   invisible(given)
 }
 
-# What the core gave, or what the file system said, in words.
+# Returns the core's answer, or raises an error if the file system refused.
 in_output <- function(answer, file, call) {
   if (identical(answer$failure, "file")) {
     abort_unwritten(file, answer$message, call)
@@ -66,17 +67,17 @@ abort_unwritten <- function(file, words, call) {
   )
 }
 
-# Stretches of rows, each of about so many.
+# Splits rows into ranges of about `at_once`.
 row_stretches <- function(num_rows, at_once) {
   lapply(seq_len(ceiling(num_rows / at_once)), function(stretch) {
     seq.int((stretch - 1) * at_once + 1, min(stretch * at_once, num_rows))
   })
 }
 
-# Whole numbers below 2^64, the largest ids that there are, are written in full,
-# as the core does up to 2^53. Others have `digits` significant digits. Of 17
-# the last two stand only where they tell of another double: R's own reading is
-# off by a bit at times, that of others not.
+# Whole numbers below 2^64, the largest ids, are written in full, as the core
+# does up to 2^53. Others have `digits` significant digits. Of 17 digits, the
+# last two are written only if fewer would give another double. R's own parser
+# is sometimes off by one bit, but those of other programs are not.
 number_text <- function(x, digits = 17L) {
   text <- cpp_number_text(x, digits)
   large <- which(abs(x) > 2^53 & abs(x) < 2^64)

@@ -128,8 +128,8 @@ write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
   invisible(file)
 }
 
-# Columns go into a file, or a graph, by their names: one without a name, or the
-# second of the same name, would be lost. twice: may a name be there twice?
+# Columns are written to a file or graph by name. One without a name, or the
+# second with the same name, would be lost. `twice` allows repeated names.
 check_column_names <- function(data, arg, twice = FALSE, call = caller_env()) {
   if (!is.data.frame(data)) {
     return(invisible())
@@ -199,8 +199,8 @@ extension_format <- function(file, call) {
   extension
 }
 
-# The table of the points with the columns of another; NULL where neither is
-# there.
+# Joins the table of the points and the columns of another. Returns NULL if both
+# are missing.
 add_vertex_columns <- function(vertices, more, call = caller_env()) {
   if (is.null(more) || is.null(vertices)) {
     return(more %||% vertices)
@@ -278,7 +278,7 @@ write_edges_csv <- function(edges, file, path, vertices, digits,
       }
     }
   }
-  # As write.csv() has it: text in quotation marks, dates without.
+  # As in write.csv(), text is quoted and dates are not.
   quoted <- vapply(columns, function(x) {
     is.character(x) || is.factor(x) || is.raw(x)
   }, NA)
@@ -290,7 +290,7 @@ write_edges_csv <- function(edges, file, path, vertices, digits,
   })
 }
 
-# columns: text stands in the file as it is, NA as such.
+# Text in `columns` is written unchanged, and NA as NA.
 put_csv_rows <- function(put, columns, digits = 17L) {
   plain <- vapply(columns, function(x) is.numeric(x) || is.character(x), NA)
   columns[!plain] <- lapply(columns[!plain], as.character)
@@ -316,7 +316,7 @@ csv_quoted <- function(text) {
   quoted
 }
 
-# arg: the argument that the columns are of.
+# `arg` is the argument with these columns.
 check_plain_columns <- function(data, arg, except, call) {
   for (name in setdiff(names(data), except)) {
     check_plain_column(data[[name]], name, call)
@@ -344,7 +344,7 @@ write_edges_graph <- function(edges, file, path, format, vertices, digits,
   check_plain_columns(vertices, "vertices", "name", call)
   edges <- file_columns(edges, c("from", "to"), is_gml, digits)
   vertices <- file_columns(vertices, "name", is_gml, digits)
-  # Trees have a kind, and no direction.
+  # Trees have a kind and are undirected.
   mode <- if (is.null(attr(edges, "kind"))) "directed" else "union"
   graph <- as_igraph(edges, vertices = vertices, mode = mode)
   points <- igraph::vertex_attr(graph)
@@ -373,8 +373,9 @@ write_edges_graph <- function(edges, file, path, format, vertices, digits,
   })
 }
 
-# Columns as the readers of these files take them: a logical that is missing has
-# no word in either, and GML none for what is missing, or logical at all.
+# Converts columns for the readers of these files. Neither format can represent
+# a missing logical value. GML also has no missing numbers and no logical
+# values.
 file_columns <- function(data, except, is_gml, digits) {
   for (name in setdiff(names(data), except)) {
     data[[name]] <- file_column(data[[name]], is_gml, digits)
@@ -394,14 +395,14 @@ file_column <- function(column, is_gml, digits) {
   }
   if (is_gml && is.double(column) && !all(is.finite(column))) {
     text <- number_text(column, digits)
-    text[is.na(column)] <- NA # not by ifelse(): all may be missing
+    text[is.na(column)] <- NA # ifelse() fails if all are missing
     column <- text
   }
   if (is.character(column)) file_text(column, is_gml) else column
 }
 
-# Without the characters that neither format may hold: control characters and,
-# of XML 1.0, two that are none.
+# Replaces characters that the formats do not allow: control characters and the
+# two noncharacters that XML 1.0 excludes.
 file_text <- function(text, is_gml) {
   text <- enc2utf8(text)
   text[is.na(text)] <- ""
@@ -417,12 +418,13 @@ file_text <- function(text, is_gml) {
   text
 }
 
-# Without what XML can't hold, and still different.
+# Removes what XML cannot contain, and keeps the names unique.
 graphml_names <- function(names) {
   make.unique(file_text(as.character(names), is_gml = FALSE), sep = "")
 }
 
-# Letters and digits, a letter first, all unlike the words that GML itself uses.
+# Makes unique names of letters and digits, with a letter first, that differ
+# from GML's keywords.
 gml_names <- function(names, reserved) {
   plain <- iconv(names, to = "ASCII//TRANSLIT", sub = "")
   plain <- gsub("[^A-Za-z0-9]", "", plain)

@@ -1,16 +1,16 @@
-# The S4 classes and methods through which BiocNeighbors finds us. They are
-# made when BiocNeighbors is there and not before, so that it need not be
-# installed; and by what its generics are, of which there have been three kinds:
+# S4 classes and methods by which BiocNeighbors calls this package. They are
+# defined only when BiocNeighbors is loaded, so that it need not be installed.
+# They depend on the form of its generics, of which there have been three:
 #
 #   1.16       generics dispatch on BNINDEX and BNPARAM; an index has slots
 #   2.0 - 2.4  generics dispatch on X and BNPARAM; buildIndex() comes first
 #   2.5.1 on   plain functions, which call generics named ...FromIndex
 #
-# Each method has its generic's own arguments, whatever they are, and does no
-# more than hand those that were given to a task (R/bioc-neighbour_tasks.R).
+# Each method has the arguments of its generic and only passes the given ones to
+# a task (R/bioc-neighbour_tasks.R).
 
-# Where the classes and the tables of methods live: not locked, unlike the
-# namespace.
+# This environment holds the classes and method tables. Unlike the namespace, it
+# is not locked.
 neighbours_home <- new.env(parent = environment())
 neighbours_home$.packageName <- "fsknn"
 
@@ -19,8 +19,8 @@ register_neighbours <- function(bn = asNamespace("BiocNeighbors"),
   if (isTRUE(home$done)) {
     return(invisible())
   }
-  # An object that another process gets brings this package with it: reading
-  # a namespace back loads it, before any method is looked for.
+  # The slot `package` loads this package in a process that receives an object.
+  # Unserialising a namespace loads it, before any method is dispatched.
   methods::setClass(
     "FsknnParam", contains = "BiocNeighborParam",
     slots = c(options = "list", package = "environment"), where = home
@@ -45,8 +45,8 @@ register_neighbours <- function(bn = asNamespace("BiocNeighbors"),
   invisible()
 }
 
-# At the time that this package is loaded, or BiocNeighbors after it: an object
-# may come from elsewhere, to a worker, before FsknnParam() is called there.
+# Registers when this package is loaded, or later when BiocNeighbors is. A
+# worker may receive an object before FsknnParam() is called there.
 register_when_loaded <- function() {
   if (isNamespaceLoaded("BiocNeighbors")) {
     register_neighbours()
@@ -82,7 +82,8 @@ register_by_bnindex <- function(bn, home) {
   )
 }
 
-# `names` as BiocNeighbors' own indices of 2.0 on have it: others read it.
+# The slot `names` is that of BiocNeighbors' own indices since 2.0, and others
+# read it.
 new_index_class <- function(home) {
   methods::setClass(
     "FsknnIndex", contains = "BiocNeighborIndex",
@@ -131,7 +132,7 @@ register_from_index <- function(bn, home) {
   }
 }
 
-# "find", "query_find", "within", "query_within", ...
+# Returns "find", "query_find", "within", "query_within", ...
 task_name <- function(verb, what) {
   task <- new_tasks[[what]]
   if (verb == "find") task else paste0("query_", task)
@@ -157,8 +158,8 @@ answer_neighbours <- function(task, frame, names, have_defaults) {
   neighbour_tasks[[task]](arguments_of(frame, names, have_defaults))
 }
 
-# The arguments of a call that were given or have a default, those in its dots
-# too, as a list.
+# Returns a list of the arguments of a call that were given or have a default,
+# including those in its dots.
 arguments_of <- function(frame, names, have_defaults) {
   given <- vapply(names, function(name) {
     name %in% have_defaults || !eval(call("missing", as.name(name)), frame)

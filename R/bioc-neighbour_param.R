@@ -96,8 +96,8 @@ FsknnParam <- function(distance = "Euclidean", ...) {
   )
 }
 
-# What a metric is called here, in any case: its own name, but for the cosine
-# that of BiocNeighbors. unit: are rows brought to length 1 first?
+# Returns this package's name for a metric, ignoring case. Only "cosine" means
+# BiocNeighbors' own. `unit` says that rows are first scaled to length 1.
 metric_of_distance <- function(distance, call = caller_env()) {
   known <- metric_table()$name
   if (rlang::is_string(distance) && is_valid_text(distance)) {
@@ -115,8 +115,8 @@ metric_of_distance <- function(distance, call = caller_env()) {
   )
 }
 
-# Arguments of knn_search() that are BiocNeighbors' to give, or that its callers
-# could not bear: they read every index, so no point may lack neighbours.
+# These arguments of knn_search() belong to BiocNeighbors, or would break its
+# callers. They read every index, so no point may lack neighbours.
 not_options <- c(
   "x", "k", "metric", "...", "constant", "subset", "points", "assay", "dimred",
   "BPPARAM", "checkpoint", "adjust", "data", "block", "between", "output"
@@ -151,7 +151,7 @@ check_neighbour_options <- function(distance, options, call = caller_env()) {
       call
     )
   }
-  # What there is to run on is seen where the search runs.
+  # The hardware is checked where the search runs.
   check_choice(
     options$backend %||% "auto", c("auto", "cuda", "cpu"), "backend",
     synonyms = c(gpu = "cuda"), call = call

@@ -1,8 +1,9 @@
-# The points and the searches of BiocNeighbors' calls: see R/bioc-neighbour_tasks.R.
+# Points and searches for calls by BiocNeighbors: see R/bioc-neighbour_tasks.R.
 
-# --- the points ------------------------------------------------------------
+# --- the points --------------------------------------------------------------
 
-# values: points in rows; names: theirs, or NULL; param: the FsknnParam.
+# `values` has points in rows, `names` are theirs or NULL, and `param` is the
+# FsknnParam.
 reference_of <- function(a) {
   index <- if (methods::is(a$BNINDEX, "FsknnIndex")) a$BNINDEX else a$X
   if (!methods::is(index, "FsknnIndex")) {
@@ -22,7 +23,7 @@ reference_of <- function(a) {
   )
 }
 
-# Rows of the query, turned and of the subset.
+# Returns the rows of the query, transposed if necessary, that `subset` selects.
 query_of <- function(a, reference) {
   check_number_type(a$query, "query", a$.frame)
   query <- if (isTRUE(a$transposed)) t(a$query) else a$query
@@ -50,9 +51,9 @@ query_of <- function(a, reference) {
   if (is.null(rows)) query else query[rows, , drop = FALSE]
 }
 
-# The rows of a subset of the points themselves, or NULL. From BiocNeighbors 2.0
-# on numbers are from 1; before, 0 is left out and a negative one stands for all
-# others, as in R.
+# Returns the rows of a subset of the points, or NULL. From BiocNeighbors 2.0
+# on, numbers start at 1. Earlier versions ignored 0, and a negative number
+# excluded a point, as in R.
 point_rows <- function(a, reference) {
   numbers <- is.numeric(a$subset) && !isTRUE(a$.old)
   if (numbers && any(as.integer(a$subset) < 1, na.rm = TRUE)) {
@@ -61,7 +62,7 @@ point_rows <- function(a, reference) {
   subset_rows(a$subset, nrow(reference$values), reference$names, a$.frame)
 }
 
-# As R takes elements of a vector, or NULL.
+# Selects rows as R selects elements of a vector, or returns NULL.
 subset_rows <- function(subset, num_points, names, call,
                         words = "out-of-range") {
   if (is.null(subset)) {
@@ -76,8 +77,8 @@ subset_rows <- function(subset, num_points, names, call,
   rows
 }
 
-# The values that knn_search() is to see: rows of length 1 for BiocNeighbors'
-# "Cosine"; and where there is no feature, one in which all points are alike.
+# Returns the values for knn_search(). BiocNeighbors' "Cosine" needs rows of
+# length 1. Without features, there is one in which all points are equal.
 searched_values <- function(x, metric, a) {
   check_intact(x, "x", a$.frame)
   if (length(dim(x)) == 2 && ncol(x) == 0 && metric$metric %in% plain_metrics) {
@@ -89,11 +90,11 @@ searched_values <- function(x, metric, a) {
   unit_rows(in_memory_matrix(x), a)
 }
 
-# A row of zeros stays one in BiocNeighbors 2.0 and later, at distance 1 from
-# all that are none; before, it is an error.
+# In BiocNeighbors 2.0 and later, a row of zeros stays unchanged, at distance 1
+# from all others. Before, it is an error.
 unit_rows <- function(x, a) {
   length <- sqrt(rowSums(x^2))
-  # Squares that leave the range of doubles.
+  # The squares of these rows leave the range of a double.
   for (row in which(length < 1e-140 | length == Inf)) {
     largest <- max(abs(x[row, ]))
     if (largest > 0 && largest < Inf) {
@@ -133,9 +134,9 @@ check_number_type <- function(x, arg, call) {
   }
 }
 
-# --- the searches ----------------------------------------------------------
+# --- the searches ------------------------------------------------------------
 
-# Those who call look for these words in a message.
+# Callers search for these words in a message.
 in_their_words <- function(call, search) {
   tryCatch(search, fsknn_finite_error = function(err) {
     cli_abort(
@@ -153,7 +154,7 @@ search_options <- function(a, param, metric) {
   c(list(metric = metric$metric), options)
 }
 
-# NULL: as knn_search() chooses.
+# Returns NULL for the default of knn_search().
 threads_of <- function(a) {
   workers <- if (!is.null(a$BPPARAM)) {
     BiocParallel::bpnworkers(a$BPPARAM)
@@ -163,8 +164,8 @@ threads_of <- function(a) {
   if (!is.null(workers)) as.integer(max(workers, 1))
 }
 
-# The k nearest of every point, of those in rows, or of the queries: index and
-# distance, points x k. k is within bounds; 0 gives no column.
+# Returns index and distance (points x k) for the k nearest of every point, of
+# those in `rows`, or of the queries. k is within bounds, and 0 gives no column.
 nearest_of <- function(a, reference, k, rows = NULL, query = NULL) {
   num_points <- nrow(reference$values)
   num_asked <- if (is.null(query)) length(rows %||% seq_len(num_points)) else
@@ -183,13 +184,14 @@ nearest_of <- function(a, reference, k, rows = NULL, query = NULL) {
     query <- searched_values(query, metric, a)
     do.call("knn_query", c(list(quote(x), quote(query), k = k), options))
   })
-  # The one that is looked at for ties only may be missing.
+  # The neighbour that only serves to detect ties may be missing.
   needed <- seq_len(k - isTRUE(a$.spare))
   check_all_found(found$index[, needed, drop = FALSE], a$.frame)
   lapply(found[c("index", "distance")], unname)
 }
 
-# As lists: all within a distance of each point (not itself), or of each query.
+# Returns lists of all neighbours within a distance of each point (without
+# itself), or of each query.
 within_of <- function(a, reference, threshold, rows = NULL, query = NULL) {
   num_points <- nrow(reference$values)
   num_asked <- if (is.null(query)) length(rows %||% seq_len(num_points)) else
@@ -239,7 +241,7 @@ check_thresholds <- function(threshold, num_asked, a) {
   threshold
 }
 
-# Those who call read every index.
+# Callers read every index, so none may be missing.
 check_all_found <- function(index, call) {
   lacking <- sum(is.na(index[, ncol(index)]))
   if (lacking > 0) {
@@ -255,7 +257,7 @@ check_all_found <- function(index, call) {
   }
 }
 
-# k as a whole number for each point, at most `most`.
+# Returns k as a whole number for each point, at most `most`.
 cap_k <- function(k, num_asked, most, minus_one, call) {
   varies <- inherits(k, "AsIs") || length(k) != 1
   k <- as.integer(k)

@@ -1,12 +1,12 @@
-# What BiocNeighbors' generics ask for, done by knn_search(), knn_query(),
-# within_search() and within_query(), in BiocNeighbors' form. A task gets the
-# list `a` of a call's arguments, under BiocNeighbors' names (X, k, get.index,
-# ...), and the frame of that call, for messages, as `.frame`. `.old` is TRUE
-# where the customs of 1.16 are to be kept.
+# Tasks of BiocNeighbors' generics, done by knn_search(), knn_query(),
+# within_search() and within_query(), with results in BiocNeighbors' form. A
+# task gets the list `a` of a call's arguments under BiocNeighbors' names (X, k,
+# get.index, ...). `.frame` is the frame of that call, for messages. `.old` is
+# TRUE for the conventions of 1.16.
 
-# --- the form of the answers -----------------------------------------------
+# --- the form of the answers -------------------------------------------------
 
-# With one k for all, matrices; else lists, cut to each point's own k.
+# One k for all gives matrices. Otherwise lists are cut to each point's own k.
 form_answer <- function(found, k, get_index, get_distance) {
   wanted <- list(index = get_index %||% TRUE, distance = get_distance %||% TRUE)
   answer <- list()
@@ -40,7 +40,7 @@ check_wanted <- function(a, arg) {
   }
 }
 
-# Without either, how many there are.
+# Without index and distance, returns the number of neighbours.
 form_within <- function(found, a) {
   index <- a$get.index %||% TRUE
   distance <- a$get.distance %||% TRUE
@@ -53,7 +53,7 @@ form_within <- function(found, a) {
   )
 }
 
-# --- the tasks of BiocNeighbors 2.0 and later --------------------------------
+# --- tasks of BiocNeighbors 2.0 and later ------------------------------------
 
 check_given <- function(a, args) {
   lacking <- setdiff(args, names(a))
@@ -86,7 +86,7 @@ query_task <- function(a, reference = reference_of(a)) {
   list(found = found, k = k)
 }
 
-# The distance to the last neighbour; 0 where there is none.
+# Returns the distance to the last neighbour, or 0 if there is none.
 last_distance <- function(done) {
   k <- rep_len(done$k$each, nrow(done$found$distance))
   last <- double(length(k))
@@ -114,8 +114,8 @@ build_task <- function(a) {
   )
 }
 
-# For those who search in C++ of their own: BiocNeighbors' exhaustive search,
-# which gives what ours gives under these distances, and under no others.
+# Serves callers that search in their own C++ code. They get BiocNeighbors'
+# exhaustive search, which gives the same results, but only for these distances.
 define_builder <- function(a) {
   param <- a$BNPARAM
   theirs <- c(
@@ -151,9 +151,10 @@ abort_no_builder <- function(what, call) {
   )
 }
 
-# --- those of 1.16 ---------------------------------------------------------
+# --- tasks of 1.16 -----------------------------------------------------------
 
-# Checked, as there is nothing after them that would take what is left over.
+# Names are checked here, because no later function receives the other
+# arguments.
 old_arguments <- c(
   "X", "k", "threshold", "query", "BNINDEX", "BNPARAM", "get.index",
   "get.distance", "last", "subset", "raw.index", "warn.ties", "BPPARAM",
@@ -167,7 +168,7 @@ check_old_arguments <- function(a) {
   }
 }
 
-# One neighbour more tells of a tie with the last.
+# One more neighbour is searched for, to detect a tie with the last.
 old_knn <- function(a, task, most) {
   check_old_arguments(a)
   if (is_whole(a$k) && a$k < 1) {
@@ -184,7 +185,7 @@ old_knn <- function(a, task, most) {
   }
   done <- task(a, reference)
   if (done$k$most < 1) {
-    # Cut down to the number of points: bluster is to be told of no points.
+    # The capped k is 0. bluster expects this error if there are no points.
     abort_argument("{.arg k} must be positive.", a$.frame)
   }
   found <- done$found
@@ -206,8 +207,8 @@ has_ties <- function(distance) {
   any(distance[, columns] == distance[, columns + 1], na.rm = TRUE)
 }
 
-# A point itself is among those within a distance of it, in its place: at
-# distance 0, after others there that have a lower index.
+# A point is its own neighbour here. It comes at distance 0, after others at
+# that distance with a lower index.
 old_within <- function(a) {
   check_old_arguments(a)
   a$.old <- TRUE
@@ -233,7 +234,7 @@ build_old_task <- function(a) {
   )
 }
 
-# --- files -----------------------------------------------------------------
+# --- files -------------------------------------------------------------------
 
 save_neighbours <- function(a) {
   writeLines("fsknn", file.path(a$dir, "ALGORITHM"))
@@ -245,7 +246,7 @@ load_neighbours <- function(dir, ...) {
   readRDS(file.path(dir, "index.rds"))
 }
 
-# --- by name ---------------------------------------------------------------
+# --- tasks by name -----------------------------------------------------------
 
 neighbour_tasks <- list(
   build = function(a) build_task(a),

@@ -1,18 +1,20 @@
-# The eigenpairs of a diffusion map's walk, component by component.
+# Computes the eigenpairs of a diffusion map's walk for each component.
 
-# Up to here a dense matrix is quick; and up to there it is some seconds, where
-# Lanczos' method does not end: eigenvalues that lie very close to 1.
+# Up to the first size, a dense matrix is fast. Up to the second, it takes some
+# seconds and is used if Lanczos' method does not converge. That happens for
+# eigenvalues very close to 1.
 most_dense <- 300L
 most_dense_again <- 3000L
 
-# Where products are long, the dense work between them, by one thread, should be
-# rare: a polynomial takes the place of the matrix.
+# From this size on, the matrix is replaced by a polynomial of it. Lanczos'
+# method then does less dense work between products, which runs on one thread.
 least_filtered <- 20000L
 
-# An eigenpair of more is told of.
+# An eigenpair with a larger residual causes a warning.
 most_residual <- 1e-6
 
-# walk: of cpp_walk(). coordinates, eigenvalues, residuals, component, sizes.
+# `walk` is from cpp_walk(). Returns coordinates, eigenvalues, residuals,
+# component and sizes.
 map_components <- function(walk, num_components, time, num_threads, names,
                            call = caller_env()) {
   parts <- walk_components(walk)
@@ -37,7 +39,8 @@ map_components <- function(walk, num_components, time, num_threads, names,
     there <- seq_along(found$values)
     eigenvalues[at, there] <- found$values
     residuals[at, there] <- found$residuals
-    # psi is scaled so that its squares have mean 1 under the walk's rest.
+    # psi is scaled so that its squares have mean 1 under the walk's stationary
+    # distribution.
     scale <- sqrt(sum(walk$degree[points]) / walk$degree[points])
     for (l in there) {
       psi <- found$vectors[, l] * scale
@@ -51,8 +54,8 @@ map_components <- function(walk, num_components, time, num_threads, names,
   )
 }
 
-# Components of two points or more by size, the one with the first point before
-# others of its size. own: their numbers in the walk.
+# Numbers the components of two points or more by decreasing size, and equal
+# ones by their first point. `own` has their numbers in the walk.
 walk_components <- function(walk) {
   sizes <- as.integer(diff(walk$first))
   own <- which(sizes > 1)
@@ -64,16 +67,17 @@ walk_components <- function(walk) {
   list(component = component, sizes = sizes[own], own = own)
 }
 
-# Positive at the first of the points, by their numbers, where it is at least
-# half as large as anywhere: the largest itself may be two, of either sign.
+# Fixes the sign: psi is positive at the point of the lowest number where it is
+# at least half as large as its maximum. The maximum itself may be at two points
+# with opposite signs.
 fixed_sign <- function(psi, points) {
   large <- which(abs(psi) >= max(abs(psi)) / 2)
   first <- large[[which.min(points[large])]]
   if (psi[[first]] < 0) -psi else psi
 }
 
-# values (falling), vectors (of length 1) and residuals of S, but for the
-# constant's.
+# Returns values (descending), vectors (of length 1) and residuals of S, without
+# those of the constant.
 leading_pairs <- function(walk, component, degree, count, num_threads, call) {
   apply <- function(x, filter = no_filter) {
     in_core(
@@ -103,13 +107,13 @@ no_filter <- list(degree = 1L, low = -1, high = 1)
 
 dense_vectors <- function(walk, component, degree, count, call) {
   matrix <- in_core(cpp_walk_dense(walk, component), call)$matrix
-  # The constant's eigenvalue 1 becomes -2, below all others.
+  # This moves the constant's eigenvalue from 1 to -2, below all others.
   constant <- sqrt(degree / sum(degree))
   found <- eigen(matrix - 3 * tcrossprod(constant), symmetric = TRUE)
   found$vectors[, seq_len(count), drop = FALSE]
 }
 
-# choose: a function that chooses a filter, or NULL.
+# `choose` is a function that chooses a filter, or NULL.
 sparse_vectors <- function(apply, size, count, num_threads,
                            choose = if (size >= least_filtered) choose_filter) {
   filter <- if (!is.null(choose)) choose(apply, size, count, num_threads)
@@ -117,8 +121,9 @@ sparse_vectors <- function(apply, size, count, num_threads,
   if (is.null(filter)) {
     return(found)
   }
-  # Above the filtered interval the polynomial grows, and the largest of its
-  # eigenvalues are those of S. Below they might be any.
+  # The polynomial is monotone above the filtered interval, so its largest
+  # eigenvalues there are those of S. Inside the interval, any eigenvalue of S
+  # might give them.
   values <- vapply(seq_len(NCOL(found)), function(l) {
     sum(found[, l] * apply(found[, l]))
   }, 0)
@@ -129,11 +134,12 @@ sparse_vectors <- function(apply, size, count, num_threads,
 }
 
 lanczos_vectors <- function(apply, size, count, filter) {
-  # RSpectra's warning says less than the residuals will.
+  # RSpectra's warning is dropped, because the residuals say more.
   found <- suppressWarnings(RSpectra::eigs_sym(
     function(x, args) apply(x, filter), k = count, which = "LA", n = size,
     opts = list(
-      # A polynomial's steep end makes more of S's digits right than of its own.
+      # The polynomial is steep here, so a looser tolerance gives the same
+      # accuracy for S.
       tol = if (filter$degree > 1) 1e-9 else 1e-12,
       ncv = min(size, max(2 * count + 1, count + 15)),
       maxitr = 5000, initvec = start_vector(size)
@@ -142,13 +148,14 @@ lanczos_vectors <- function(apply, size, count, filter) {
   found$vectors
 }
 
-# No draw of R's generator: a map is the same each time.
+# The start does not use R's generator, so a map is reproducible.
 start_vector <- function(size) {
   at <- seq_len(size)
   (at * 0.6180339887498949) %% 1 - 0.5
 }
 
-# Values, in falling order, and residuals of vectors that may be few.
+# Returns values (descending) and residuals of the vectors, of which some may be
+# missing.
 judge_pairs <- function(vectors, apply) {
   columns <- seq_len(NCOL(vectors))
   values <- residuals <- double(length(columns))
@@ -164,10 +171,10 @@ judge_pairs <- function(vectors, apply) {
   )
 }
 
-# A filter for the `count` largest eigenvalues. Some steps of Lanczos' method
-# without memory find values which the largest eigenvalues exceed, the first by
-# the first and so on: what is below the last that is wanted is filtered out. A
-# better bound saves as many products as finding it takes, soon.
+# Chooses a filter for the `count` largest eigenvalues. Some steps of Lanczos'
+# method without reorthogonalisation give lower bounds of the largest
+# eigenvalues, in order. The interval below the last of these is filtered out.
+# Further steps to improve the bound soon cost more products than they save.
 choose_filter <- function(apply, size, count, num_threads, most_steps = 240) {
   wanted <- count + 2L
   before <- 1
@@ -183,7 +190,7 @@ choose_filter <- function(apply, size, count, num_threads, most_steps = 240) {
     before <- gap
   }
   high <- 1 - gap
-  # At 1 the polynomial is cosh(degree * reach): with 3 it is about 10.
+  # At 1 the polynomial is cosh(degree * reach). With 3, that is about 10.
   reach <- acosh(1 + 2 * gap / (1 + high))
   list(
     degree = as.integer(min(max(round(3 / reach), 2), 24)), low = -1,
@@ -191,10 +198,10 @@ choose_filter <- function(apply, size, count, num_threads, most_steps = 240) {
   )
 }
 
-# The `wanted`-th largest eigenvalue of Lanczos' tridiagonal matrix, by counting
-# those above (Sturm) and halving. Not eigen(): of so small a matrix the threads
-# of a BLAS are soon busier waiting for each other, beside other work, than all
-# products take.
+# Returns the `wanted`-th largest eigenvalue of Lanczos' tridiagonal matrix, by
+# counting those above (Sturm) and bisection. eigen() is avoided: for such a
+# small matrix, the threads of a BLAS wait for each other. On a busy machine,
+# that can take longer than all products.
 ritz_value <- function(lanczos, wanted) {
   diagonal <- lanczos$diagonal
   size <- length(diagonal)

@@ -1,10 +1,11 @@
-# The scale of a diffusion map's kernel: the slope of log(sum of all weights)
-# against log(epsilon), each point counting itself as 1.
+# Chooses the scale of a diffusion map's kernel by the slope of log(sum of all
+# weights) against log(epsilon). Each point counts itself as 1.
 
-# Four values for each doubling: the slope is flat where it is steepest.
+# Four values for each doubling suffice, because the slope is flat near its
+# maximum.
 steps_per_doubling <- 4
 
-# joined: of cpp_join_neighbours(). What the map says of epsilon.
+# `joined` is from cpp_join_neighbours(). Returns the map's facts about epsilon.
 choose_epsilon <- function(joined, epsilon, local, num_threads, call) {
   num_points <- length(joined$nearest)
   measure <- function(at) {
@@ -12,7 +13,7 @@ choose_epsilon <- function(joined, epsilon, local, num_threads, call) {
   }
   range <- valid_range(joined)
   if (is.null(range)) {
-    # No two points differ: all weights are 1, whatever epsilon is.
+    # No two points differ, so all weights are 1 for any epsilon.
     return(list(
       epsilon = epsilon %||% 1, chosen = "no distance above 0",
       slope = NA_real_,
@@ -45,8 +46,8 @@ choose_epsilon <- function(joined, epsilon, local, num_threads, call) {
   )
 }
 
-# Median squared distances to the nearest that is not the same point, and to
-# the last. NULL where there are none.
+# Returns the median squared distances to the nearest different point and to the
+# last neighbour, or NULL if there are none.
 valid_range <- function(joined) {
   range <- c(
     stats::median(joined$nearest, na.rm = TRUE),
@@ -55,7 +56,8 @@ valid_range <- function(joined) {
   if (anyNA(range)) NULL else range
 }
 
-# The ends of the range are on it, and what is beyond them is for the picture.
+# The grid includes the ends of the range. Values beyond them serve only the
+# plot.
 epsilon_grid <- function(range, beyond = 3) {
   doublings <- diff(log2(range))
   within <- seq(0, doublings, length.out = ceiling(

@@ -202,7 +202,7 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
     nn$index, nn$distance, symmetrize == "mutual", is_one_minus(metric),
     local %||% 0L, num_threads
   )
-  # They take as much memory as all that follows.
+  # The neighbours take as much memory as all that follows.
   rm(nn)
   if (identical(joined$failure, "repeated")) {
     abort_repeated(joined$point, names, current_env())
@@ -259,8 +259,8 @@ check_epsilon <- function(epsilon, call = caller_env()) {
   )
 }
 
-# A squared length, of lengths in this unit. One beyond a double is the last
-# double: the weights are the same.
+# Returns a squared length in this unit. A value beyond the range of a double is
+# clamped, which does not change the weights.
 in_unit <- function(epsilon, unit) {
   if (unit == 1) {
     return(epsilon)
@@ -273,7 +273,7 @@ metric_of_neighbours <- function(edges) {
   if (is_knn_shards(edges)) edges$facts$metric else attr(edges, "metric")
 }
 
-# What edges say counts, and what the user says has to agree.
+# The metric of the edges is used, and one that the user gives must agree.
 check_map_metric <- function(metric, own, call = caller_env()) {
   if (!is.null(metric)) {
     metric <- check_metric(metric, call = call)$name
@@ -296,7 +296,7 @@ check_map_metric <- function(metric, own, call = caller_env()) {
   metric
 }
 
-# Are the distances 1 - r, so that 2 (1 - r) is a squared one?
+# Returns TRUE if distances are 1 - r, so that 2 (1 - r) is a squared distance.
 is_one_minus <- function(metric) {
   !is.null(metric) &&
     (metric == "cosine" || has_correlation(metric_facts(metric)))
@@ -306,7 +306,7 @@ check_map_distances <- function(nn, arg = "edges", call = caller_env()) {
   if (is.null(nn$distance)) {
     abort_argument("{.arg {arg}} must have distances.", call)
   }
-  # The same without copies, where there is nothing to tell.
+  # This check needs no copies and passes if all distances are valid.
   if (is.matrix(nn$distance) && length(nn$distance) > 0 &&
         isTRUE(min(nn$distance) >= 0 && max(nn$distance) < Inf)) {
     return(invisible())

@@ -1,4 +1,4 @@
-# Diffusion maps printed, in tables, and drawn.
+# Methods for diffusion maps: print, tables and plots.
 
 #' @export
 print.diffusion_map <- function(x, ...) {
@@ -47,7 +47,7 @@ format_kernel <- function(x) {
   )
 }
 
-# Of distances. Maps of earlier versions have none.
+# Returns the unit of distances. Maps of earlier versions have none.
 unit_of_map <- function(map) {
   map$unit %||% 1
 }
@@ -126,7 +126,7 @@ format_pairs <- function(x) {
   )
 }
 
-# NA where no eigenpair was found.
+# Returns NA if no eigenpair was found.
 largest_residual <- function(x) {
   if (all(is.na(x$residuals))) NA_real_ else max(x$residuals, na.rm = TRUE)
 }

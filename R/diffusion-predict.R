@@ -74,7 +74,7 @@ predict.diffusion_map <- function(object, newdata, ...) {
   extend_map(object, places, num_rows_of(nn))
 }
 
-# places: row, index and distance of each neighbour.
+# `places` has row, index and distance of each neighbour.
 extend_map <- function(map, places, num_rows) {
   there <- which(!is.na(places$index))
   there <- there[order(
@@ -103,21 +103,23 @@ extend_map <- function(map, places, num_rows) {
     ) /
       map$eigenvalues[component[rows], , drop = FALSE]
   }
-  # Points of the map have their own.
+  # Points that are in the map get their own coordinates.
   same <- nearest & distance == 0
   out[row[same], ] <- map$coordinates[index[same], ]
   out
 }
 
-# The mean coordinates of each row's neighbours, as the walk weighs them.
+# Returns the mean coordinates of each row's neighbours, with the walk's
+# weights.
 walk_to <- function(map, row, index, squared, distance) {
-  # From the nearest on, so that not all can vanish: a factor cancels.
+  # Distances are relative to the nearest, so that not all weights vanish. The
+  # common factor cancels.
   first <- order(row, squared, method = "radix")
   first <- first[!duplicated(row[first])]
   nearest <- first[match(row, row[first])]
   off <- squared - squared[nearest]
-  # Of squares beyond a double, any difference is so many epsilons that only
-  # the nearest have a weight.
+  # If squares overflow, any difference is many epsilons, and only the nearest
+  # neighbours have a weight.
   beyond <- which(squared[nearest] == Inf)
   off[beyond] <- ifelse(distance[beyond] == distance[nearest][beyond], 0, Inf)
   weight <- exp(-off / map$epsilon) /
@@ -133,7 +135,8 @@ sum_by_row <- function(values, row) {
   as.vector(rowsum(values, row, reorder = FALSE))
 }
 
-# u of core/graph/diffusion.hpp, of neighbours in order of row, then distance.
+# Computes u of core/graph/diffusion.hpp for neighbours in order of row, then
+# distance.
 squared_lengths <- function(map, row, index, distance, num_rows) {
   if (is_one_minus(map$metric)) {
     distance <- sqrt(2 * distance)

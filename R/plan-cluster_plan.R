@@ -1,7 +1,8 @@
-# knn_plan(hosts = ): a search by many hosts on one folder, by a model (see
-# plan-model.R) and the cut into tasks that the folder has (search-block_pairs.R).
+# knn_plan(hosts = ) plans a search by many hosts in one folder. It uses a model
+# (see plan-model.R) and the folder's division into tasks
+# (search-block_pairs.R).
 
-# What is known of the hosts, checked; NULL where there is one process.
+# Returns the checked facts of the hosts, or NULL for one process.
 check_hosts <- function(told, call = caller_env()) {
   if (is.null(told$hosts)) {
     given <- names(told)[!vapply(told, is.null, NA)]
@@ -29,7 +30,7 @@ check_hosts <- function(told, call = caller_env()) {
   )
 }
 
-# Inf where it is not told: as much, or as fast, as one likes.
+# Returns Inf if the value is not given: capacity or speed is then unlimited.
 check_host_bytes <- function(value, arg, call) {
   if (is.null(value) || identical(value, Inf)) {
     return(Inf)
@@ -49,13 +50,14 @@ check_at_least_0 <- function(value, arg, call) {
   as.double(value)
 }
 
-# What a plan of many hosts has no answer to, as arguments of knn_plan().
+# Arguments of knn_plan() that a plan of many hosts does not support.
 not_with_hosts <- c(
   "query", "block", "na", "chunk_size", "max_memory", "max_device_memory",
   "devices", "backend"
 )
 
-# told: these arguments. Gives a backend that is here whatever the hosts have.
+# `told` holds these arguments. Returns a backend that exists on this machine,
+# whatever the hosts have.
 check_planned_hosts <- function(told, cluster, call = caller_env()) {
   refuse <- function(what, why, hint = NULL) {
     abort_argument(
@@ -107,7 +109,7 @@ check_planned_hosts <- function(told, cluster, call = caller_env()) {
   if (isTRUE(backend %in% c("auto", "cuda"))) "cpu" else told$backend
 }
 
-# Of metrics whose rates were measured.
+# Returns the rate of a metric. Other metrics were not measured.
 rate_of_metric <- function(metric, call) {
   if (!metric %in% names(filter_rates)) {
     known <- quote_metrics(names(filter_rates))
@@ -123,9 +125,9 @@ rate_of_metric <- function(metric, call) {
   filter_rates[[metric]]
 }
 
-# facts: list(num_points, num_features, k, metric, sign, weighted,
-# num_covariates, num_threads). compare: with twice the hosts, too, to know
-# whether more of them help?
+# `facts` is list(num_points, num_features, k, metric, sign, weighted,
+# num_covariates, num_threads). `compare` also plans for twice the hosts, to
+# know whether more of them help.
 new_cluster_plan <- function(facts, cluster, call = caller_env(),
                              compare = TRUE) {
   on_gpu <- cluster$devices_per_host > 0
@@ -149,8 +151,9 @@ new_cluster_plan <- function(facts, cluster, call = caller_env(),
   one <- min(cluster$network, cluster$disk)
   bytes <- tasks$bytes_read + tasks$bytes_written
   at_work <- min(num_workers, cut$num_tasks)
-  # The work of a task in turn; and no more in all than the network of a host,
-  # and the disk of all of them, let pass (bounds of a closed queue).
+  # A task takes its own work in sequence. It also takes at least its share of
+  # the host's network and of the disk that all share (bounds of a closed
+  # queue).
   bounds <- data.frame(
     work = tasks$compute + bytes / one,
     network = bytes * workers_a_host / cluster$network,
@@ -217,17 +220,17 @@ new_cluster_plan <- function(facts, cluster, call = caller_env(),
   )
 }
 
-# Bytes of the host whose call collects: lists of all points, beside its own
-# work first, and beside the answer that is made of them at the end.
+# Returns the bytes of the host whose call collects. It holds lists of all
+# points, first beside its own work and at the end beside the answer.
 collecting_bytes <- function(num_points, bytes_host, bytes_answer) {
   lists <- bytes_answer + 4 * num_points
   lists + max(bytes_host, bytes_answer)
 }
 
-# What takes most of the time, by name: "points" (into the folder), "collect",
-# or, of the tasks, "disk", "network", "tasks" (fewer than workers), "moving"
-# (each worker's own reading and writing), "starting" (start and end of each) or
-# "search".
+# Returns the name of the bottleneck. It is "points" (writing the folder),
+# "collect", or for the tasks one of these: "disk", "network", "tasks" (fewer
+# than workers), "moving" (each worker's own reading and writing), "starting"
+# (start and end of each) or "search".
 what_limits <- function(seconds, bounds, compute, num_tasks, num_workers,
                         start) {
   longest <- names(which.max(seconds))
@@ -261,12 +264,13 @@ check_two_points_fit <- function(cut, cluster, workers_a_host, d, k, call) {
   )
 }
 
-# A row for each task: points, pairs, pairs found, bytes, and a worker's seconds
-# but for reading and writing.
+# Returns a row for each task: points, pairs, pairs found, bytes, and a worker's
+# seconds without reading and writing.
 #
-# Found are, of each point, those of the other block within its k-th distance so
-# far. With j blocks seen that is k / j on average where points are in random
-# order. Of a block as many tasks as workers have at the same time are not seen.
+# The pairs found are, for each point, those of the other block within its k-th
+# distance so far. With j blocks seen, that is k / j on average if points are in
+# random order. Tasks of a block that run at the same time do not see each
+# other.
 task_table <- function(cut, facts, num_workers, where, rate) {
   numbers <- seq_len(cut$num_tasks)
   blocks <- blocks_of_tasks(cut, numbers)
@@ -293,19 +297,21 @@ task_table <- function(cut, facts, num_workers, where, rate) {
   )
 }
 
-# What a task costs besides its work: the folder's files, and a GPU's start.
+# Returns the cost of a task besides its work: the folder's files, and a GPU's
+# start.
 start_of_task <- function(where) {
   of_gpu <- if (where == "gpu") model_constants("gpu")$start else 0
   model_constants("cpu")$start + of_gpu
 }
 
-# Seconds of tasks dealt out in their order, to whoever is free.
+# Returns the total seconds if tasks are assigned in order to the next free
+# worker.
 makespan <- function(seconds, hosts, workers_a_host) {
   num_workers <- hosts * workers_a_host
   if (length(seconds) <= num_workers) {
     return(max(seconds))
   }
-  # So many are as good as sand.
+  # With so many tasks, a continuous approximation suffices.
   if (length(seconds) > 1e5) {
     return(sum(seconds) / num_workers + max(seconds) / 2)
   }

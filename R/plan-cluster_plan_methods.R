@@ -1,4 +1,4 @@
-# Plans of many hosts: printed, as a row, and simulated.
+# Methods for plans of many hosts: print, data frame and simulation.
 
 #' @method format knn_cluster_plan
 #' @export
@@ -83,10 +83,9 @@ format.knn_cluster_plan <- function(x, ...) {
   paste0(format(paste0(names(lines), ":")), " ", lines)
 }
 
-# And whether more hosts help: does the plan with twice as many take less than
-# 95% of the time? For more
-# of them the points are cut into more blocks, each of which is read as often as
-# there are blocks.
+# Describes the bottleneck and whether more hosts help: that is, whether a plan
+# with twice as many takes less than 95% of the time. More hosts divide the
+# points into more blocks, and each block is read once for each other block.
 describe_limit <- function(limit, more_help) {
   more_tasks <- ", since they make more and smaller tasks"
   what <- switch(

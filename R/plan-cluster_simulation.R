@@ -1,10 +1,11 @@
-# Many hosts at work on one folder, in made-up time: hosts claim tasks, fail and
-# come back, leases of the dead expire, and their tasks are claimed again. The
+# Simulates many hosts that work in one folder. Hosts claim tasks, fail and come
+# back. Leases of dead hosts expire, and their tasks are claimed again. The
 # rules are those of the folder.
 
-# One run. seconds: of each task. rate: failures of a host in a second that it
-# is up. restart: seconds until it is back. lease: seconds after which a task
-# whose worker has died is free again.
+# Simulates one run. `seconds` has the time of each task. `rate` is the number
+# of failures of a running host in a second. `restart` is the time in seconds
+# until it is back. `lease` is the time in seconds until a dead worker's task is
+# free again.
 run_cluster <- function(seconds, hosts, workers_a_host, rate = 0, restart = 0,
                         lease = 0) {
   num_tasks <- length(seconds)
@@ -13,8 +14,8 @@ run_cluster <- function(seconds, hosts, workers_a_host, rate = 0, restart = 0,
   ends <- rep(Inf, length(host_of))
   back <- rep(Inf, hosts) # Inf: it is up
   fails <- if (rate > 0) stats::rexp(hosts, rate) else rep(Inf, hosts)
-  # Tasks of the dead, in the order that their leases expire in, and from where
-  # on they are not yet free.
+  # Holds tasks of dead workers in the order in which their leases expire. Those
+  # after num_seen are not free yet.
   lost <- integer()
   lost_free <- double()
   num_seen <- 0L
@@ -24,7 +25,7 @@ run_cluster <- function(seconds, hosts, workers_a_host, rate = 0, restart = 0,
   failures <- 0L
   now <- 0
 
-  # The lowest task that is free, for each of these workers in turn.
+  # Each idle worker in turn claims the lowest free task.
   idle <- seq_along(host_of)
   repeat {
     for (worker in idle) {
@@ -80,16 +81,17 @@ run_cluster <- function(seconds, hosts, workers_a_host, rate = 0, restart = 0,
   c(seconds = now, failures = failures, tasks_again = length(lost))
 }
 
-# --- by a formula ------------------------------------------------------------
+# --- expected time by a formula ----------------------------------------------
 
-# Seconds of all tasks with failures, on average. makespan: without them; tasks
-# of `seconds` each; rate: of failures of a worker, a second.
+# Returns the mean seconds of all tasks with failures. `makespan` is that
+# without failures. Each task takes `seconds`, and a worker fails `rate` times
+# in a second.
 #
-# While there are more tasks than workers a worker does one in the mean time of
-# a renewal process: attempts until one is not cut short, each other followed by
-# a restart. At the end every task at work may be lost, which is seen a lease
-# later, and once more: the last of all of these is waited for. Where the last
-# round has few tasks there is time for some of that while it lasts.
+# While there are more tasks than workers, a task takes the mean time of a
+# renewal process. It consists of attempts until one succeeds, each failed one
+# followed by a restart. In the last round, every running task may fail, which
+# is noticed a lease later, and may fail again. The last of all these determines
+# the end. If the last round has few tasks, some of that overlaps with it.
 failing_seconds <- function(makespan, seconds, num_tasks, num_workers, rate,
                             restart, lease) {
   if (rate == 0) {
@@ -101,14 +103,15 @@ failing_seconds <- function(makespan, seconds, num_tasks, num_workers, rate,
   max(makespan, rounds * a_task + seconds + last)
 }
 
-# Beyond `seconds`, the mean of the latest of so many tasks begun together: an
-# attempt is lost with the chance that its worker fails, after a time of the
-# exponential distribution cut at `seconds`, and begun again a lease later.
-# Chances by steps of time, summed over attempts.
+# Returns the mean time beyond `seconds` of the latest of `num_tasks` tasks that
+# start together. An attempt fails with the chance that its worker fails. The
+# time of failure is exponential, truncated at `seconds`, and the next attempt
+# starts a lease later. The chances are computed on a grid of times and summed
+# over attempts.
 expected_last <- function(seconds, num_tasks, rate, lease, cells = 40) {
   fails <- -expm1(-rate * seconds)
   longest <- seconds + lease
-  # Beyond so many attempts less than one run in a million goes.
+  # Fewer than one run in a million needs more attempts.
   attempts <- ceiling(log(1e-6 / num_tasks) / log(fails))
   step <- max(longest / cells, attempts * longest / 4000)
   count <- max(1, ceiling(attempts * longest / step))
@@ -117,7 +120,7 @@ expected_last <- function(seconds, num_tasks, rate, lease, cells = 40) {
   middle <- edges[-1] - seconds / cells / 2 + lease
   lost <- tabulate_mass(pmax(1, round(middle / step)), mass, count)
   at <- which(lost > 0)
-  # begun[i + 1]: chance that an attempt begins i steps after the first.
+  # begun[i + 1] is the chance that an attempt begins i steps after the first.
   begun <- c(1, numeric(count))
   for (i in seq_len(count)) {
     near <- at[at <= i]

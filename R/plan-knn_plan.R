@@ -229,7 +229,7 @@ knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
     k, options, correlation = has_correlation(options$metric),
     bytes_made_from = bytes_made_from(x), max_memory = storage$max_memory,
     bytes_file = storage$bytes_file,
-    # What lies in a file has no value missing, or the search is refused.
+    # Values in a file have no missing ones, or the search is refused.
     na = if (storage$bytes_file > 0) "error" else options$na,
     blocks = blocks
   )
@@ -241,7 +241,7 @@ knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
   plan
 }
 
-# What GPUs hold of pairs over common samples depends on the values.
+# The memory of GPUs for pairs over common samples depends on the values.
 check_planned_cpu <- function(options, call = caller_env()) {
   if (options$backend$name == "cuda" && identical(options$na, "pairwise")) {
     abort_argument(
@@ -255,7 +255,7 @@ check_planned_cpu <- function(options, call = caller_env()) {
   }
 }
 
-# Blocks of points of which only the number is known.
+# Makes blocks of points of which only the number is known.
 plan_blocks <- function(block, between, num_points, is_graph,
                         call = caller_env()) {
   points <- list(values = matrix(0, num_points, 0))
@@ -264,7 +264,8 @@ plan_blocks <- function(block, between, num_points, is_graph,
   )
 }
 
-# The request's covariates, of features of which at most the names are known.
+# Returns the request's covariates for features of which at most the names are
+# known.
 plan_covariates <- function(x, size, turned, input, options, weights,
                             call = caller_env()) {
   if (is.null(options$adjust)) {
@@ -279,19 +280,19 @@ plan_covariates <- function(x, size, turned, input, options, weights,
   fit_covariates(search, x, weights, call = call)$values
 }
 
-# What is in a container, or a matrix as it is; NULL for a size.
+# Returns the content of a container, or a matrix unchanged, or NULL for a size.
 taken_values <- function(x, input, call = caller_env()) {
   if (length(dim(x)) == 2 || is_container(x)) {
     take_matrix(x, input, call = call)$values
   }
 }
 
-# Not points, but how many.
+# Returns TRUE for a number of points instead of points.
 is_size <- function(x) {
   is.numeric(x) && is.null(dim(x))
 }
 
-# c(points, features) of a matrix, or as given.
+# Returns c(points, features) of a matrix, or as given.
 plan_size <- function(x, input, call = caller_env()) {
   if (!is_size(x)) {
     return(points_size(x, input, "x", call = call))
@@ -312,8 +313,8 @@ plan_size <- function(x, input, call = caller_env()) {
   as.integer(x)
 }
 
-# The same of queries, or of a number of them. They may have more features than
-# x, size, where both have names.
+# Does the same for queries, or for a number of them. They may have more
+# features than x, whose size is `size`, if both have names.
 plan_query_size <- function(query, size, input, x, x_input,
                             call = caller_env()) {
   if (!is_size(query)) {
@@ -360,7 +361,7 @@ new_plan <- function(num_points, num_features, num_queries, request,
   )
 }
 
-# Lines of "what: value", what File S1's program prints among them.
+# Makes lines of "name: value", including those that File S1's program prints.
 #' @method format knn_plan
 #' @export
 format.knn_plan <- function(x, ...) {
@@ -406,7 +407,7 @@ format.knn_plan <- function(x, ...) {
   paste0(format(paste0(names(lines), ":")), " ", lines)
 }
 
-# Each GPU has a host thread of its own (Arefin 2012).
+# Each GPU has its own host thread (Arefin 2012).
 describe_devices <- function(devices) {
   if (nrow(devices) == 0) {
     return(c("CUDA devices" = "none used"))
@@ -419,7 +420,7 @@ describe_devices <- function(devices) {
   c("CUDA devices" = paste(nrow(devices), "used"), drivers)
 }
 
-# What does not fit in memory, and the room for it.
+# Describes data that do not fit in memory, and the free disk space.
 describe_file <- function(bytes, folder = temporary_folder()) {
   if (bytes > 0) {
     free <- cpp_bytes_free(folder)$bytes
@@ -454,7 +455,7 @@ describe_bytes <- function(plan) {
   )
 }
 
-# On each GPU alike; the one with the least memory free decides.
+# Each GPU needs the same, so the one with the least free memory decides.
 describe_device_bytes <- function(plan) {
   room <- paste0(format_bytes(min(plan$devices$memory_free)), " free")
   if (plan$max_device_memory > 0) {

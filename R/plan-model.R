@@ -1,20 +1,20 @@
-# Seconds of a part of a search, by a model whose constants were fitted to runs
-# that are stored with the package (inst/bench/cluster_model.R fits them, and
-# says how far off they are). On the CPU they are seconds of one thread.
+# Models the seconds of a part of a search. The constants were fitted to runs
+# that are stored with the package (inst/bench/cluster_model.R fits them and
+# reports the errors). On the CPU, they are seconds of one thread.
 #
-#   start      what a task costs before and after its work
+#   start      before and after the work of a task
 #   point      each point of a task's blocks
-#   sent       each point on its way to a GPU, and its answer's back
-#   value      each value read, prepared and, for a GPU, sent there
+#   sent       transfer of a point to a GPU, and of its answer back
+#   value      each value read, prepared and, for a GPU, transferred
 #   pair       each pair, however short the rows
 #   product    each feature of a pair, in the filter by products
-#   long_product  the same of rows so long that a GPU adds them up in stretches
+#   long_product  the same for rows so long that a GPU sums them in parts
 #   difference  each feature of a pair, in the filter by differences
-#   neighbour  each pair that the filter leaves
+#   neighbour  each pair that passes the filter
 #   exact      each feature of such a pair
 
-# Which of the filter's two rates a metric goes by; those of the metrics that
-# are not named here were never measured.
+# Maps metrics to the rates of the filter. The rates of other metrics were never
+# measured.
 filter_rates <- c(
   pearson = "product", spearman = "product", bicor = "product",
   cosine = "product", euclidean = "product", manhattan = "difference",
@@ -31,18 +31,18 @@ model_constants <- function(where) {
   stats::setNames(as.list(table$value), table$constant)
 }
 
-# Features as a kernel has them.
+# Returns the number of features as padded for a kernel.
 model_depth <- function(num_features, where) {
   step <- if (where == "gpu") 64 else 8
   step * ceiling(num_features / step)
 }
 
-# Features of the longest rows that a GPU adds up at once (kMostInOne of
+# Maximum number of features that a GPU sums at once (kMostInOne of
 # src/cuda/plan/number_forms.hpp).
 longest_in_one <- 2048
 
-# A filter is bound by its products, or, of short rows, by what it does with
-# each sum; near the middle by both a little.
+# A filter is bound by its products or, for short rows, by the work on each sum.
+# Near the transition, both contribute.
 seconds_a_pair <- function(constants, where, depth, rate = "product") {
   product <- if (where == "gpu" && rate == "product") {
     ifelse(
@@ -54,8 +54,8 @@ seconds_a_pair <- function(constants, where, depth, rate = "product") {
   (constants$pair^2.5 + (product * depth)^2.5)^(1 / 2.5)
 }
 
-# Vectors of tasks: their points, pairs, and the pairs that the filter leaves
-# (of a whole search about n k).
+# Arguments are vectors over tasks: points, pairs, and the pairs that pass the
+# filter (about n k in a whole search).
 kernel_seconds <- function(constants, where, points, pairs, left, num_features,
                            rate = "product") {
   depth <- model_depth(num_features, where)

@@ -1,4 +1,4 @@
-# Plans as a summary, a row and a picture.
+# Methods for plans: summary, data frame and plot.
 
 #' @rdname results
 #' @method as.data.frame knn_plan
@@ -38,7 +38,8 @@ summary.knn_plan <- function(object, ...) {
   )
 }
 
-# Bytes that the plan may take: of the machine, or of the GPU with least.
+# Returns the bytes that the plan may use, on the machine or on the GPU with the
+# least memory.
 room_for <- function(plan) {
   if (plan$backend == "cuda") {
     limits <- c(plan$devices$memory_free, plan$max_device_memory)
@@ -137,9 +138,9 @@ plot.knn_plan <- function(x, ...) {
     )
 }
 
-# Chunks, or, where there are many, cells that stand for several of them: where
-# they lie in points, in which segment, and whether they are computed. By
-# symmetry split I meets those up to half way round after it.
+# Returns the chunks or, if there are many, cells that represent several. A cell
+# has its position in points, its segment, and whether it is computed. By
+# symmetry, split I meets the splits up to half of all after it.
 plan_cells <- function(plan, most = 40) {
   down <- min(plan$num_splits, most)
   across <- min(plan$chunks_per_split, most)

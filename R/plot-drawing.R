@@ -1,11 +1,11 @@
-# How the pictures look: colours, shapes, labels.
+# Shared appearance of the plots: colours, shapes and labels.
 
-# Okabe and Ito's palette, without black.
+# This is the palette of Okabe and Ito without black.
 cluster_colours <- c(
   "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442",
   "#999933"
 )
-# Warm is positive and cold negative, everywhere.
+# Warm colours are positive and cold ones negative in all plots.
 sign_colours <- c(
   "positive" = "#D55E00", "negative" = "#0072B2", "joined" = "#0072B2",
   "not joined" = "#9E9E9E"
@@ -31,7 +31,7 @@ draw_picture <- function(picture, label_size, caption) {
     ggplot2::labs(caption = caption) +
     ggplot2::expand_limits(y = room_for_labels(points)) +
     ggplot2::coord_equal(clip = "off") +
-    # Room for the labels at the sides.
+    # The labels at the sides need room.
     ggplot2::scale_x_continuous(expand = ggplot2::expansion(0.12)) +
     ggplot2::scale_y_continuous(expand = ggplot2::expansion(0.1)) +
     ggplot2::theme_void(base_size = 11) +
@@ -45,12 +45,12 @@ draw_picture <- function(picture, label_size, caption) {
       plot.caption = ggplot2::element_text(colour = "grey30"),
       plot.margin = ggplot2::margin(8, 8, 8, 8)
     )
-  # What write_edges() takes to other programs.
+  # write_edges() exports this attribute to other programs.
   attr(plot$data, "picture") <- picture
   plot
 }
 
-# A chain of points has no height, but its labels have.
+# A chain of points has no height, but its labels need some.
 room_for_labels <- function(points, least = 0.4) {
   middle <- mean(range(points$y))
   middle + c(-0.5, 0.5) * max(least * diff(range(points$x)), 1)
@@ -63,7 +63,7 @@ draw_edges <- function(plot, picture) {
   if (nrow(edges) == 0) {
     return(plot)
   }
-  many <- nrow(edges) > 150 # each of them drawn finer
+  many <- nrow(edges) > 150 # many edges are drawn thinner
   finest <- if (many) 0.2 else 0.35
   width <- edge_width_scale(edges, picture$strength, finest * c(1, 4))
   lines <- unique(edges$line)
@@ -108,8 +108,8 @@ edge_lines <- function(edges, by_sign) {
   }
 }
 
-# Over what there is: r between 0.7 and 0.9 would all be alike from 0 to 1. Of
-# distances the smallest are the widest.
+# The scale covers the observed range: from 0 to 1, values of r between 0.7 and
+# 0.9 would all look alike. The smallest distances are drawn widest.
 edge_width_scale <- function(edges, title, range) {
   ends <- range(edges$strength)
   if (diff(ends) == 0) {
@@ -199,7 +199,7 @@ sign_words_of_value <- c(
   "positive" = "above 0", "negative" = "below 0", "not known" = "not known"
 )
 
-# Colours of values about 0, as the picture's scale has them.
+# Returns colours of values around 0, as in the plot's scale.
 diverging <- function(values, limit) {
   ramp <- grDevices::colorRamp(diverging_colours, space = "Lab")
   share <- pmin(pmax((values / limit + 1) / 2, 0), 1)
@@ -211,7 +211,7 @@ diverging <- function(values, limit) {
   colours
 }
 
-# The picture's clusters in the order of their numbers.
+# Returns the plot's clusters in order of their numbers.
 cluster_scale <- function(points) {
   groups <- unique(as.character(points$group))
   own <- setdiff(groups, "others")
@@ -228,12 +228,13 @@ cluster_scale <- function(points) {
 
 # --- labels ------------------------------------------------------------------
 
-# Labels that keep clear of each other, of points and of edges; none is dropped.
-# By iterations, never by time, so that they always stand in the same places.
+# Places labels without overlap with each other, points or edges, and drops
+# none. The layout ends after a number of iterations, never after a time, so
+# that it is reproducible.
 draw_labels <- function(plot, picture, label_size) {
   along <- places_on_edges(picture)
-  # One layer: two would not see each other. Labels without text are what the
-  # others keep clear of.
+  # One layer is used, because labels in two layers would not avoid each other.
+  # Empty labels mark the places that others avoid.
   with_edges <- function(nodes) {
     rows <- nodes[rep(1L, nrow(along)), ]
     rows$x <- along$x
@@ -258,8 +259,9 @@ draw_labels <- function(plot, picture, label_size) {
   ) + ggplot2::scale_size_identity()
 }
 
-# Places along the edges, equally far apart: some hundreds of them. Among many
-# edges no place is clear of them, and labels keep clear of each other first.
+# Returns some hundred equidistant places along the edges. If there are many
+# edges, it returns none: no place would avoid them, and labels avoid each other
+# first.
 places_on_edges <- function(picture, most = 250) {
   points <- picture$points
   edges <- picture$edges
@@ -275,7 +277,7 @@ places_on_edges <- function(picture, most = 250) {
     x = x[edge, 1] + share * (x[edge, 2] - x[edge, 1]),
     y = y[edge, 1] + share * (y[edge, 2] - y[edge, 1])
   )
-  # Around the point itself there are edges everywhere, and its label is there.
+  # Edges are everywhere around the focus, and its own label is there.
   own <- points[points$focus, ]
   near <- (places$x - own$x)^2 + (places$y - own$y)^2 < 0.4^2
   places[!near, ]

@@ -26,7 +26,8 @@ value_title <- function(value, metric) {
   paste0(title, if (!is.null(metric)) paste0(" (", metric, ")"))
 }
 
-# One of some panels, or all of them side by side. Each is made when asked for.
+# Draws one of several panels, or all side by side. Each is made only when
+# needed.
 draw_panels <- function(which, title, panels, call = caller_env()) {
   why <- "to draw a summary."
   rlang::check_installed("ggplot2", why)
@@ -57,7 +58,7 @@ theme_summary <- function() {
     )
 }
 
-# Median, and the bands of half and of nine tenths of the points.
+# Draws the median, and bands with half and nine tenths of the points.
 draw_by_rank <- function(quantiles, value) {
   bands <- c("5-95%" = "#BBD3E6", "25-75%" = "#6FA3C7")
   ribbon <- function(low, high, band) {
@@ -85,7 +86,7 @@ draw_by_rank <- function(quantiles, value) {
     theme_summary()
 }
 
-# No ticks between whole numbers.
+# Ticks are only at whole numbers.
 whole_breaks <- function(limits) {
   breaks <- pretty(limits, n = 5)
   breaks[breaks == round(breaks)]
@@ -105,7 +106,7 @@ format_counts <- function(counts) {
   ifelse(is.na(counts), "", vapply(counts, format_count, ""))
 }
 
-# Bars of one whole number each, or of equally many.
+# Each bar covers one whole number, or equally many.
 draw_whole_numbers <- function(values, title) {
   width <- max(1, ceiling((max(values, 0) + 1) / 50))
   bars <- tabulate(values %/% width + 1L)

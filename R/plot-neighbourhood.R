@@ -161,7 +161,7 @@ check_label_size <- function(label_size, call = caller_env()) {
   }
 }
 
-# Links to draw, with `kept`: not cut between two clusters.
+# Returns the links to draw. `kept` is FALSE for those cut between two clusters.
 drawn_links <- function(edges, steps, call = caller_env()) {
   if (!inherits(edges, "mst_knn")) {
     links <- graph_links(edges, call = call)
@@ -184,14 +184,14 @@ own_cluster <- function(links, focus) {
   links
 }
 
-# Up to max_points by (steps, length of the way, number).
+# Returns up to max_points points by (steps, length of the path, number).
 nearest_in_graph <- function(links, focus, steps, max_points) {
   graph <- igraph::make_empty_graph(links$num_points, directed = FALSE)
   graph <- igraph::add_edges(graph, rbind(links$low, links$high))
   hops <- igraph::bfs(
     graph, focus, unreachable = FALSE, dist = TRUE, order = FALSE
   )$dist
-  # Some igraphs count from 0 and say NaN, others -1, for what is not reached.
+  # Versions of igraph mark unreached points with NaN or -1.
   within <- which(is.finite(hops) & hops >= 0 & hops <= steps)
   ways <- igraph::distances(
     graph, v = focus, to = within, weights = links$distance
@@ -213,7 +213,7 @@ omitted_words <- function(near) {
   }
 }
 
-# --- what to show ------------------------------------------------------------
+# --- content of the plot -----------------------------------------------------
 
 point_clusters <- function(clusters, vertices, names, call = caller_env()) {
   if (is.null(clusters)) {
@@ -235,7 +235,7 @@ point_clusters <- function(clusters, vertices, names, call = caller_env()) {
   clusters
 }
 
-# One of the words, or numbers named by point with a title.
+# Checks one of the words, or numbers named by point with a title.
 choose_colour <- function(colour, clusters, links, call = caller_env()) {
   words <- c("correlation", "sign", "cluster")
   has_r <- !is.null(links$correlation)
@@ -267,7 +267,7 @@ choose_colour <- function(colour, clusters, links, call = caller_env()) {
       call
     )
   }
-  # Whether an edge joins two is all that there is to say.
+  # Without r, only whether an edge joins two points can be shown.
   if (colour == "correlation" && !has_r) "sign" else colour
 }
 
@@ -281,7 +281,8 @@ check_colour_numbers <- function(colour, words, call) {
   }
   if (!is.numeric(colour) || is.null(names(colour))) {
     given <- describe_value(colour)
-    # By hand: cli would join the last two by "and" or not, by version.
+    # The list is built here, because versions of cli join the last two
+    # differently.
     options <- paste0("\"", words, "\"", collapse = ", ")
     abort_argument(
       "{.arg colour} must be one of {options}, a column of the points, numbers
@@ -292,8 +293,8 @@ check_colour_numbers <- function(colour, words, call) {
   list(title = title, numbers = colour)
 }
 
-# Where values may be of some of the points, or of more than these, one of their
-# names at least must be that of a point.
+# Values may be for some of the points, or for more than these. At least one
+# name must then be that of a point.
 check_names_known <- function(given, known, arg, call) {
   if (any(given %in% known)) {
     return(invisible())
@@ -344,8 +345,8 @@ point_labels <- function(labels, vertices, call = caller_env()) {
   ifelse(is.na(given) | given == "", names, given)
 }
 
-# The picture's points (the focus is one of them, the last to be drawn) and
-# edges, in numbers of the picture.
+# Returns the plot's points (including the focus, which is drawn last) and
+# edges, by numbers within the plot.
 picture_of <- function(links, points, focus) {
   here <- links$low %in% points & links$high %in% points
   edges <- data.frame(
@@ -371,8 +372,8 @@ picture_of <- function(links, points, focus) {
   )
 }
 
-# What points show: `group`, or `value` about 0, with `sign`; and `fill` and
-# `shape`, which any program can draw.
+# Adds what points show: `group`, or `value` around 0 with `sign`. It also adds
+# `fill` and `shape`, which any program can draw.
 colour_picture <- function(picture, colour, names, clusters) {
   points <- picture$points
   focus <- which(points$focus)
@@ -416,7 +417,7 @@ colour_by_value <- function(picture, points, focus) {
   points$sign <- c("positive", "negative")[1 + (points$value < 0)]
   points$sign[is.na(points$value)] <- "not known"
   others <- points$value[-focus]
-  # The end of the scale: of correlations the next tenth.
+  # The scale ends at the largest value; for correlations, at the next tenth.
   limit <- max(abs(others), 0, na.rm = TRUE)
   limit <- if (limit <= 1) max(ceiling(10 * limit) / 10, 0.1) else limit
   picture$limit <- limit
@@ -429,7 +430,8 @@ colour_by_value <- function(picture, points, focus) {
   picture
 }
 
-# Of each point the sign of r with the focus, and r, where an edge joins them.
+# Returns, for each point joined to the focus by an edge, the sign of r and r
+# itself.
 joined_with <- function(edges, focus, num_points) {
   sign <- rep("not joined", num_points)
   correlation <- rep(NA_real_, num_points)
@@ -445,7 +447,7 @@ joined_with <- function(edges, focus, num_points) {
   list(sign = sign, correlation = correlation)
 }
 
-# The eight clusters with most points in the picture by number, others as one.
+# Keeps the eight largest clusters of the plot by number, and merges the others.
 cluster_words <- function(clusters) {
   count <- sort(table(clusters), decreasing = TRUE)
   own <- utils::head(names(count), length(cluster_colours))
@@ -454,17 +456,17 @@ cluster_words <- function(clusters) {
   words
 }
 
-# --- where to put it ---------------------------------------------------------
+# --- layout ------------------------------------------------------------------
 
-# Stress majorization (Gansner et al. 2005) from points on a spiral. A connected
-# graph; the first point is the one in the middle.
+# Lays out a connected graph by stress majorization (Gansner et al. 2005),
+# starting on a spiral. The first point is in the middle.
 stress_layout <- function(num_points, from, to, iterations = 300) {
   if (num_points == 1) {
     return(matrix(0, 1, 2))
   }
   graph <- igraph::make_graph(rbind(from, to), num_points, directed = FALSE)
   steps <- igraph::distances(graph)
-  # The golden angle: no two points near each other, none on one line.
+  # With the golden angle, no two points are close and none are on one line.
   turn <- seq_len(num_points) * pi * (3 - sqrt(5))
   spiral <- sqrt(seq_len(num_points) - 1) * cbind(cos(turn), sin(turn))
   dimensions <- min(2, num_points - 1)

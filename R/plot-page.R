@@ -1,6 +1,6 @@
-# A picture of a neighbourhood as a page for a browser: what is in it goes to
-# inst/htmlwidgets/neighbourhood.js, which draws it. Always lists of vectors, so
-# that one point or edge is no exception.
+# A plot of a neighbourhood as a web page. inst/htmlwidgets/neighbourhood.js
+# draws its content. The content consists of vectors in lists, so that one point
+# or edge is no special case.
 
 draw_page <- function(picture, caption) {
   points <- picture$points
@@ -41,7 +41,7 @@ page_scale <- function(picture) {
   }
 }
 
-# Points, then the widths of edges, then their lines, where these differ.
+# Lists points, then widths of edges, then line types if they differ.
 page_legend <- function(picture, width, dash) {
   points <- picture$points
   if (is.null(points$value)) {
@@ -98,7 +98,7 @@ line_entry <- function(label, width, colour, dash) {
   list(label = label, line = TRUE, width = width, colour = colour, dash = dash)
 }
 
-# What the pointer is told of a point or an edge.
+# Returns the text that the pointer shows for a point or an edge.
 point_words <- function(picture) {
   points <- picture$points
   degree <- tabulate(c(picture$edges$from, picture$edges$to), nrow(points))

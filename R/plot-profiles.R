@@ -111,7 +111,7 @@ check_title <- function(title, arg, call = caller_env()) {
   title
 }
 
-# The numbers that r is with, what is shown of them, and its name.
+# Returns the numbers that are correlated, the values to show, and their name.
 profile_outcome <- function(rows, against, call) {
   if (rlang::is_string(against)) {
     numbers <- profile(rows, against, "against", call)
@@ -184,7 +184,7 @@ outcome_numbers <- function(against, num_samples, call) {
 
 named_rows <- function(x, call = caller_env()) {
   rows <- in_memory(as_points(x, "x", call), "x", call)
-  # Metafeatures make theirs when asked.
+  # Metafeatures make their names on request.
   rows$names <- rows$names %||% rownames(rows$values)
   if (is.null(rows$names)) {
     abort_argument("{.arg x} must have row names, which it has not.", call)
@@ -199,7 +199,7 @@ check_profile_names <- function(which, call = caller_env()) {
   }
 }
 
-# One row as numbers, found or made of two.
+# Returns one row as numbers, either a row of x or computed from two.
 profile <- function(rows, name, arg, call) {
   names <- rows$names
   row_of <- function(one) {
@@ -227,7 +227,7 @@ profile <- function(rows, name, arg, call) {
   values
 }
 
-# Whether the two have a correlation over the samples that both have.
+# Checks that the two have a correlation over their common samples.
 check_pair <- function(values, outcome, name, against, call) {
   there <- !is.na(values) & !is.na(outcome)
   varies <- function(x) length(unique(x[there])) > 1
@@ -244,7 +244,8 @@ check_pair <- function(values, outcome, name, against, call) {
   }
 }
 
-# "a - b" into a, -, b where both are rows: names may hold the signs themselves.
+# Splits "a - b" into a, -, b if both are rows. Names may contain the signs
+# themselves.
 split_name <- function(name, names) {
   if (!rlang::is_string(name)) {
     return(NULL)
@@ -331,12 +332,12 @@ draw_profiles <- function(dots, outcome, plain, ncol) {
       strip.text = ggplot2::element_text(hjust = 0, size = 9.5),
       legend.position = "bottom",
       plot.caption = ggplot2::element_text(colour = "grey30"),
-      # Room for the last panel's rightmost number.
+      # The rightmost number of the last panel needs room.
       plot.margin = ggplot2::margin(6, 14, 6, 6)
     )
 }
 
-# Of two levels the dots lie apart, always at the same places.
+# With two levels, dots are jittered, always in the same way.
 sample_dots <- function(plain, apart) {
   position <- if (apart) {
     ggplot2::position_jitter(width = 0, height = 0.07, seed = 1)
@@ -359,7 +360,8 @@ sample_dots <- function(plain, apart) {
   )
 }
 
-# Dots and, for what is censored, crosses: shapes say nothing else here.
+# Censored samples are crosses and others dots. Shapes have no other meaning
+# here.
 survival_dots <- function(plain) {
   shapes <- ggplot2::scale_shape_manual(
     values = c(event = 16, censored = 3), name = NULL, drop = FALSE,
@@ -386,7 +388,7 @@ survival_dots <- function(plain) {
 
 # --- names -------------------------------------------------------------------
 
-# A point's number; a name that is not there is an error that suggests another.
+# Returns a point's number. An unknown name is an error that suggests another.
 check_point <- function(point, names, arg, where, call = caller_env()) {
   valid <- length(point) == 1 && is.atomic(point) && !is.na(point)
   if (!valid) {
@@ -421,7 +423,7 @@ check_point <- function(point, names, arg, where, call = caller_env()) {
   )
 }
 
-# Among very many names only those of about the same length.
+# Among very many names, it compares only those of similar length.
 nearest_name <- function(name, names) {
   names <- names[abs(nchar(names) - nchar(name)) <= 3]
   if (length(names) > 50000) {

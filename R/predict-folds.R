@@ -1,7 +1,8 @@
-# Folds of a prediction: who is left out together, and what is learned from
-# those that remain.
+# Folds of a prediction: which points are left out together, and what is learned
+# from the others.
 
-# A factor, or NULL: each point by itself. All that is random is drawn here.
+# Returns a factor, or NULL if each point is its own fold. All random numbers
+# are drawn here.
 check_folds <- function(folds, strata, x, input, num_points, has_query,
                         call = caller_env()) {
   if (has_query && !(is.null(folds) && is.null(strata))) {
@@ -39,8 +40,9 @@ check_folds <- function(folds, strata, x, input, num_points, has_query,
   folds
 }
 
-# Each stratum's points in random order, one stratum after another, are dealt
-# out: so no two folds differ by more than one point, in a stratum or in all.
+# The points of each stratum, in random order, are dealt out one stratum after
+# another. So the folds differ by at most one point, within a stratum and in
+# total.
 draw_folds <- function(count, strata, x, input, num_points, call) {
   groups <- if (is.null(strata)) {
     rep(1L, num_points)
@@ -76,10 +78,11 @@ check_select <- function(select, options, call = caller_env()) {
   }
 }
 
-# One search: the neighbours among all other points, or those of other folds.
+# Runs one search for the neighbours among all other points, or among those of
+# other folds.
 find_donors <- function(x, query, k, options, folds, call = caller_env()) {
   if (nlevels(folds) == length(folds)) {
-    folds <- NULL # each point by itself, which is no neighbour anyway
+    folds <- NULL # a point is never its own neighbour
   }
   search <- new_search(
     x, options, query, k = k, block = folds,
@@ -90,11 +93,12 @@ find_donors <- function(x, query, k, options, folds, call = caller_env()) {
   found
 }
 
-# A search for each fold, by what `select` makes of the points that remain.
+# Runs a search for each fold, with the features that `select` makes of the
+# other points.
 find_selected <- function(x, query, k, options, folds, labels, select,
                           call = caller_env()) {
   read <- read_search(x, query, options, FALSE, call)
-  # Of some features by number.
+  # Weights are matched now, because features are later selected by number.
   options["weights"] <- list(match_names(
     options$weights, read$points$features, "weights", "features", call
   ))
@@ -165,8 +169,9 @@ matrix_in_memory <- function(points, arg, call) {
   values
 }
 
-# What `select` makes of the points that remain, and of those left out: both by
-# the features that it chose, or as the function that it gave has them.
+# Applies `select` to the remaining points. The features that it chooses, or the
+# function that it returns, are then applied to these and to the points left
+# out.
 learn_fold <- function(points, queries, labels, select, turned, weights, call) {
   side <- function(values) if (turned) t(values) else values
   chosen <- select(side(points), labels)

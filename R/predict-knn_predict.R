@@ -155,7 +155,7 @@ is_turned <- function(x, input) {
   taken$turn || taken$cells
 }
 
-# A factor without unused levels, or numbers.
+# Returns a factor without unused levels, or numbers.
 check_labels <- function(labels, x, input, num_points, call = caller_env()) {
   labels <- given_values(x, labels, "labels", input, "points", call = call)
   is_class <- is.factor(labels) || is.character(labels) || is.logical(labels)

@@ -1,4 +1,4 @@
-# Predictions printed, summed up, as a table, drawn.
+# Methods for predictions: print, summary, data frame and plot.
 
 #' @method format fsknn_prediction
 #' @export
@@ -59,7 +59,7 @@ share_in_words <- function(count, of) {
   )
 }
 
-# Features that each fold's choice has, where it was a choice.
+# Describes the features that were chosen in each fold.
 features_in_words <- function(features) {
   chosen <- features[!vapply(features, is.null, NA)]
   if (length(chosen) == 0) {
@@ -114,7 +114,8 @@ summary.fsknn_prediction <- function(object, ...) {
   )
 }
 
-# Of each class how many there are, are found, and are rightly called so.
+# Counts the members of each class, those predicted, and those predicted
+# correctly.
 by_class <- function(confusion) {
   right <- diag(confusion)
   data.frame(

@@ -1,4 +1,4 @@
-# From neighbours to predictions, for each k from 1 on at once.
+# Makes predictions from neighbours, for each k from 1 on at once.
 
 new_prediction <- function(found, labels, k, options, vote, folds, has_query) {
   index <- found$index
@@ -36,8 +36,8 @@ new_prediction <- function(found, labels, k, options, vote, folds, has_query) {
   )
 }
 
-# In units of the nearest one's, which no distance can overflow. Missing
-# neighbours have none.
+# Weights are relative to that of the nearest, so that no distance overflows.
+# Missing neighbours have weight 0.
 vote_weights <- function(index, distance, vote) {
   weight <- array(1, dim(index))
   if (vote == "distance") {
@@ -50,7 +50,7 @@ vote_weights <- function(index, distance, vote) {
   weight
 }
 
-# Of votes as many, those of the class whose first neighbour is the nearest win.
+# If classes have equal votes, the one whose first neighbour is nearest wins.
 predict_classes <- function(index, weight, labels) {
   count <- nrow(index)
   classes <- nlevels(labels)
@@ -77,7 +77,7 @@ predict_classes <- function(index, weight, labels) {
 }
 
 predict_numbers <- function(index, weight, labels) {
-  # A sum of the largest doubles is none.
+  # Labels are scaled, because a sum of the largest doubles would overflow.
   unit <- unit_of_values(labels)
   value <- matrix((labels / unit)[index], nrow = nrow(index)) * weight
   value[weight == 0] <- 0

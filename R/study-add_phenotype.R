@@ -82,7 +82,7 @@ add_phenotype <- function(x, values, name, ...,
   append_row(x, values, name)
 }
 
-# Whether `values` is one string beside a container.
+# Returns TRUE if `values` is a string beside a container.
 is_sample_column <- function(x, values) {
   rlang::is_string(values) && !is.null(sample_table(x))
 }
@@ -120,7 +120,7 @@ check_new_name <- function(points, name, call = caller_env()) {
   }
 }
 
-# One number for each sample; NA may be among them.
+# Checks that there is one number for each sample. Some may be NA.
 check_phenotype <- function(values, x, call = caller_env()) {
   if (!is_number_like(values) || is.object(values) || length(dim(values)) > 1) {
     given <- describe_type(values)
@@ -222,7 +222,7 @@ append_row.default <- function(x, values, name) {
 
 #' @export
 append_row.data.frame <- function(x, values, name) {
-  x <- as.data.frame(x) # its children may have no row names
+  x <- as.data.frame(x) # subclasses may have no row names
   row <- as.list(values)
   names(row) <- names(x)
   row <- as.data.frame(row, row.names = name, optional = TRUE)
@@ -264,8 +264,8 @@ append_row.ExpressionSet <- function(x, values, name) {
   x
 }
 
-# The assay that verbs take by default, or the first where there is none. NULL
-# where `x` has no assays.
+# Returns the default assay of the verbs, or the first if there is no default.
+# Returns NULL if `x` has no assays.
 assay_of_outcome <- function(x) {
   if (inherits(x, "SummarizedExperiment")) {
     names <- SummarizedExperiment::assayNames(x)
@@ -276,7 +276,7 @@ assay_of_outcome <- function(x) {
 #' @export
 append_row.SummarizedExperiment <- function(x, values, name) {
   taken <- assay_of_outcome(x)
-  # One step at a time: in one, a child loses its row names and row data.
+  # The conversion takes two steps: a direct one loses row names and row data.
   if (methods::is(x, "RangedSummarizedExperiment")) {
     x <- methods::as(x, "RangedSummarizedExperiment")
   }
@@ -303,7 +303,8 @@ append_row.SummarizedExperiment <- function(x, values, name) {
   )
 }
 
-# Row data with one more row: NA, or empty where an entry is a vector.
+# Returns row data with one more row of missing or, for vectors as entries,
+# empty values.
 append_missing <- function(features) {
   longer <- lapply(features, function(column) {
     tryCatch(with_missing(column), error = function(e) NULL)
@@ -316,7 +317,7 @@ append_missing <- function(features) {
       class = "fsknn_dropped_row_data"
     )
   }
-  # A row that is there stands in until each column is put in its place.
+  # An existing row is a placeholder until each column is replaced.
   result <- features[c(seq_len(nrow(features)), 1L), !unfit, drop = FALSE]
   for (at in seq_along(result)) {
     result[[at]] <- longer[!unfit][[at]]

@@ -125,7 +125,7 @@ alpha_beta_k <- function(x, class = NULL, alpha = "max", beta = "max", ...,
     found <- solve_cover(cover, alpha, beta, 0L, seconds, current_env())
     c(found, list(beta = beta, beta_bound = beta))
   }
-  # The search is long and this is short: nothing unproven leaves here.
+  # The check is fast compared with the search and proves the result.
   lacks <- pair_lacks(cover, found$chosen, alpha, found$beta)
   stopifnot("the set found does not fulfil all pairs" = all(lacks == 0))
   k <- length(found$chosen)
@@ -147,8 +147,8 @@ alpha_beta_k <- function(x, class = NULL, alpha = "max", beta = "max", ...,
   )
 }
 
-# The smallest set for alpha alone, then the largest beta that a set of its size
-# has: by halving, for what is possible for beta is so for any smaller.
+# Finds the smallest set for alpha alone, then the largest beta for a set of
+# that size. It uses bisection: a set for some beta serves any smaller one.
 most_agreement <- function(cover, alpha, seconds, call) {
   until <- Sys.time() + seconds
   left <- function() as.double(until - Sys.time(), units = "secs")
@@ -173,7 +173,7 @@ most_agreement <- function(cover, alpha, seconds, call) {
       high <- max(high, low)
     } else {
       high <- middle - 1L
-      # Else it is not known, and the bound stays.
+      # Otherwise it is unknown, and the bound stays.
       if (found$lower_bound > k && bound >= middle) {
         bound <- high
       }
@@ -187,7 +187,8 @@ most_agreement <- function(cover, alpha, seconds, call) {
 
 # --- arguments ---------------------------------------------------------------
 
-# Levels as an integer matrix, the class, and the user's numbers of the rows.
+# Returns levels as an integer matrix, the class, and the user's numbers of the
+# rows.
 cover_input <- function(x, class, num_threads, call = caller_env()) {
   if (inherits(x, "mdl_filter")) {
     check_some_rows(nrow(x$levels), "{.arg x} keeps no row.", call)
@@ -210,11 +211,12 @@ cover_input <- function(x, class, num_threads, call = caller_env()) {
     class, x, ncol(levels), feature_names(levels), call = call
   )
   scan <- in_core(cpp_scan(levels, num_threads), call)
-  # Labels: no mean of neighbours fills them in.
+  # The values are labels, so a mean of neighbours cannot fill them in.
   check_finite(points, scan, "x", metric = list(binary = TRUE), call = call)
   check_whole_levels(levels, call)
   if (is.double(levels)) {
-    # Labels: any whole numbers will do, also those beyond an integer.
+    # Any whole numbers can be labels, even those beyond the range of an
+    # integer.
     levels[] <- match(levels, unique(as.vector(levels)))
   }
   mode(levels) <- "integer"
@@ -281,12 +283,13 @@ choose_solver <- function(solver, call = caller_env()) {
   solver
 }
 
-# A whole number that all rows together allow, or for "max" the largest.
+# Returns a whole number that all rows together allow. For "max", it is the
+# largest.
 check_pair_demand <- function(value, arg, cover, call = caller_env()) {
   pairs <- cover$upper & (cover$same == (arg == "beta"))
   counts <- pair_counts(cover, seq_len(nrow(cover$levels)))
   counts[!pairs] <- NA
-  # Where no two samples are of one class, nothing stands against any beta.
+  # If no two samples are in one class, any beta is possible.
   most <- if (any(pairs)) min(counts, na.rm = TRUE) else nrow(cover$levels)
   if (identical(value, "max") && most > 0) {
     return(as.integer(most))
@@ -372,8 +375,8 @@ format.alpha_beta_k <- function(x, ..., n = 10) {
   )
 }
 
-# At most n of the items, each short enough for a line of its own, the first
-# behind a title.
+# Returns at most n of the items, each short enough for its own line, the first
+# after a title.
 few_items <- function(items, n, width = page_width() - 8L) {
   shown <- utils::head(as.character(items), n)
   long <- nchar(shown, "width") > width

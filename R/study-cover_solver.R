@@ -1,15 +1,15 @@
-# The smallest set of rows that fulfils all pairs of samples: the core's search
-# and bound first, an exact solver for what they leave open.
+# Finds the smallest set of rows that satisfies all pairs of samples. The core's
+# search and bound come first, and an exact solver closes the remaining gap.
 #
-# Measured on what is left of the study's rows (425 x 78, one constraint for
-# each pair; 2 cores): lpSolve and GLPK agree on every answer. lpSolve is the
-# quicker on most (0.1 to 1.0 s against 0.1 to 3.1 s), but gives no solution
-# when its time is up; SYMPHONY is slower than both on small ones (0.3 to 1.8 s)
-# and ended R by a failed assertion inside Clp on one. GLPK gives the relaxed
-# bound too, keeps its time limit, and takes constraints as triplets: it is the
-# one used, on few constraints at a time.
+# Measured on the remaining rows of the study (425 x 78, one constraint for each
+# pair; 2 cores): lpSolve and GLPK agree on every answer. lpSolve is faster on
+# most (0.1 to 1.0 s against 0.1 to 3.1 s), but returns no solution at its time
+# limit. SYMPHONY is slower than both on small ones (0.3 to 1.8 s), and on one a
+# failed assertion in Clp ended R. GLPK also gives the relaxed bound, respects
+# its time limit, and takes constraints as triplets. It is therefore used, on
+# few constraints at a time.
 
-# What is asked, in one place.
+# Collects the parts of the problem.
 new_cover <- function(levels, class, num_threads, solver, progress = FALSE) {
   same <- outer(as.integer(class), as.integer(class), "==")
   list(
@@ -23,13 +23,14 @@ new_cover <- function(levels, class, num_threads, solver, progress = FALSE) {
   )
 }
 
-# In how many rows each pair of samples agrees (same class) or differs.
+# Returns the number of rows in which each pair of samples agrees (same class)
+# or differs.
 pair_counts <- function(cover, rows) {
   agree <- in_core(cpp_agreements(cover$levels[rows, , drop = FALSE]))$counts
   ifelse(cover$same, agree, length(rows) - agree)
 }
 
-# What is missing for each pair; 0 where nothing is.
+# Returns what is missing for each pair, or 0.
 pair_lacks <- function(cover, rows, alpha, beta) {
   need <- ifelse(cover$same, beta, alpha)
   lacks <- pmax(need - pair_counts(cover, rows), 0)
@@ -37,13 +38,13 @@ pair_lacks <- function(cover, rows, alpha, beta) {
   lacks
 }
 
-# In how many of the rows all pairs of one class agree at least.
+# Returns the minimum number of rows in which a pair of one class agrees.
 beta_of <- function(cover, rows) {
   pairs <- cover$same & cover$upper
   if (!any(pairs)) length(rows) else min(pair_counts(cover, rows)[pairs])
 }
 
-# `target`: a size that is small enough (0: the smallest is wanted).
+# `target` is a size that suffices. With 0, the smallest is wanted.
 solve_cover <- function(cover, alpha, beta, target, seconds, call) {
   started <- Sys.time()
   left <- function() seconds - as.double(Sys.time() - started, units = "secs")
@@ -70,17 +71,17 @@ is_open <- function(answer, target) {
     !(target > 0 && (size <= target || answer$lower_bound > target))
 }
 
-# Larger programs take GLPK longer than anyone waits for; 1e7 entries is where
-# memory would matter.
+# GLPK takes too long on larger programs. Memory matters only from 1e7 entries
+# on.
 max_program_entries <- 1e6
 max_program_rounds <- 200L
 rows_per_round <- 60L
 
-# Integer programs of few constraints: those that the bound leans on, then those
-# that the last solution breaks, until it breaks none. An optimum under some of
-# the constraints is a lower bound under all. The rows that the bound's costs
-# rule in or out are not variables: what is looked for is a set smaller than the
-# one at hand (or as small as `target`).
+# Solves integer programs of few constraints. The first has those that the bound
+# depends on, and each next one adds those that the last solution violates. An
+# optimum under some of the constraints is a lower bound under all. Rows that
+# the bound's costs fix are not variables: the goal is a set smaller than the
+# current one (or as small as `target`).
 solve_exactly <- function(cover, alpha, beta, target, answer, found, left) {
   size <- length(answer$chosen)
   if (target > 0) {
@@ -106,7 +107,7 @@ solve_exactly <- function(cover, alpha, beta, target, answer, found, left) {
     if (program$status == "unknown") {
       break
     }
-    # Nothing smaller: the bound is the size itself.
+    # No smaller set exists, so the bound is the size itself.
     least <- if (program$status == "infeasible") Inf else program$value
     answer$lower_bound <- max(
       answer$lower_bound, min(size, ceiling(least - 1e-6))
@@ -128,7 +129,7 @@ solve_exactly <- function(cover, alpha, beta, target, answer, found, left) {
   answer
 }
 
-# The pairs that lack most under a solution, which may be fractional.
+# Returns the pairs that a solution, possibly fractional, violates most.
 broken_pairs <- function(cover, alpha, beta, fixed, free, solution) {
   need <- pair_lacks(cover, fixed, alpha, beta)
   used <- which(solution > 1e-9)
@@ -146,7 +147,7 @@ broken_pairs <- function(cover, alpha, beta, fixed, free, solution) {
   arrayInd(utils::head(worst, rows_per_round), dim(lacks))
 }
 
-# One program; NULL where GLPK gave no answer within the time.
+# Solves one program. Returns NULL if GLPK gave no answer in time.
 run_glpk <- function(cover, alpha, beta, fixed, free, pairs, relaxed, seconds) {
   lacks <- pair_lacks(cover, fixed, alpha, beta)[pairs]
   first <- cover$levels[free, pairs[, 1], drop = FALSE]
@@ -172,7 +173,8 @@ run_glpk <- function(cover, alpha, beta, fixed, free, pairs, relaxed, seconds) {
   if (is.null(solved$status)) {
     return(NULL)
   }
-  # GLPK's words: 5 optimal, 4 no solution. 3 is only one that it gave up on.
+  # GLPK's status is 5 for optimal and 4 for no solution. Status 3 only means
+  # that it gave up on one.
   status <- if (solved$status == 5) {
     "optimal"
   } else if (solved$status == 4) {
@@ -187,8 +189,8 @@ run_glpk <- function(cover, alpha, beta, fixed, free, pairs, relaxed, seconds) {
   )
 }
 
-# A solver hears neither Ctrl-C nor, always, its time limit: it works in a child
-# process that can be ended. NULL where it gave nothing.
+# A solver ignores Ctrl-C and sometimes its time limit. It therefore runs in a
+# child process that can be killed. Returns NULL if there is no result.
 in_child <- function(seconds, work) {
   until <- Sys.time() + seconds
   job <- parallel::mcparallel(work(), mc.set.seed = FALSE, silent = TRUE)

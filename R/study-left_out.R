@@ -1,6 +1,7 @@
-# Metafeatures that are left out of a search: which, why, and how it is told.
+# Metafeatures that are left out of a search: which, why, and the message.
 
-# Row names of points, all or of some rows; NULL where points have none.
+# Returns row names of points, all or those of some rows, or NULL if points have
+# none.
 point_names <- function(points, rows = NULL) {
   if (is_metafeatures(points$values)) {
     metafeature_names(points$values, rows)
@@ -11,7 +12,7 @@ point_names <- function(points, rows = NULL) {
   }
 }
 
-# scan: what cpp_scan() gave. NULL if nothing is left out.
+# `scan` is from cpp_scan(). Returns NULL if nothing is left out.
 find_left_out <- function(points, scan) {
   rows <- c(scan$non_finite_rows, scan$constant, scan$explained)
   if (length(rows) == 0) {
@@ -65,7 +66,7 @@ tell_left_out <- function(left_out, num_points, arg, attribute) {
   )
 }
 
-# The attributes of a result that say what was left out.
+# Adds the attributes of a result that say what was left out.
 add_left_out <- function(result, search) {
   attr(result, "left_out") <- search$left_out
   attr(result, "query_left_out") <- search$query_left_out

@@ -125,7 +125,8 @@ mdl_discretise <- function(x, filter, ..., num_threads = NULL) {
   levels_by(filter, filter_rows(filter, points), num_threads)
 }
 
-# All rows that the filter was made from, or those it keeps, in its order.
+# Returns all rows that the filter was made from, or those it keeps, in its
+# order.
 filter_rows <- function(filter, points, call = caller_env()) {
   all <- length(filter$keep)
   kept <- sum(filter$keep)
@@ -148,7 +149,8 @@ filter_rows <- function(filter, points, call = caller_env()) {
   if (is.null(at)) points$values else points$values[at, , drop = FALSE]
 }
 
-# The rows kept as levels from 1, out of all rows or of those kept.
+# Returns the kept rows as levels from 1. `values` has all rows or only the kept
+# ones.
 levels_by <- function(filter, values, num_threads, call = caller_env()) {
   kept <- which(filter$keep)
   rows <- if (nrow(values) == length(filter$keep)) kept else seq_along(kept)
@@ -191,7 +193,7 @@ format.mdl_filter <- function(x, ..., n = 5) {
   )
   best <- utils::head(order(-x$gain), min(n, kept))
   named <- names(x$gain)[best] %||% paste("row", best)
-  # The cuts of a row take up to 40 letters.
+  # The cuts of a row take up to 40 characters.
   named <- few_items(named, length(named), width = page_width() - 42L)
   c(
     lines,
@@ -249,7 +251,7 @@ summary.mdl_filter <- function(object, ...) {
   )
 }
 
-# In bits: as much as any row can tell of the class.
+# Returns the entropy in bits, the maximum that a row can say about the class.
 class_entropy <- function(class) {
   share <- tabulate(class) / length(class)
   share <- share[share > 0]

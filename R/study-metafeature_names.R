@@ -1,12 +1,12 @@
-# Names of metafeatures ("ARF1 - SLC40A1"), and the way back from them.
+# Names of metafeatures ("ARF1 - SLC40A1"), and the search for a name.
 
-# Names of the rows of the small matrix.
+# Returns the names of the rows of the small matrix.
 part_names <- function(x) {
   rownames(x$values) %||% as.character(seq_len(nrow(x$values)))
 }
 
-# All names, or those of some rows. They are not kept: a million and a half of
-# them take more memory than what they name.
+# Returns all names, or those of some rows. They are not stored: 1.5 million of
+# them take more memory than the data.
 metafeature_names <- function(x, rows = NULL) {
   if (!is.null(rows)) {
     x <- keep_metafeatures(x, rows)
@@ -14,8 +14,8 @@ metafeature_names <- function(x, rows = NULL) {
   cpp_metafeature_names(x, part_names(x))
 }
 
-# The numbers of metafeatures with these names. For a few names each is taken
-# apart, for many all names are made.
+# Returns the numbers of metafeatures with these names. A few names are parsed
+# one by one. For many, all names are made.
 find_metafeatures <- function(x, names, call = caller_env()) {
   if (length(names) > 1000) {
     all_names <- metafeature_names(x)
@@ -65,7 +65,7 @@ find_metafeatures <- function(x, names, call = caller_env()) {
   as.integer(rows)
 }
 
-# The name of the same pair in its right order, or NULL.
+# Returns the name of the same pair in the right order, or NULL.
 reversed_name <- function(x, name) {
   for (op in x$ops) {
     for (parts in split_at(name, paste0(" ", op, " "))) {
@@ -78,8 +78,8 @@ reversed_name <- function(x, name) {
   NULL
 }
 
-# All of that name among all metafeatures, kept or not: rows may share a name,
-# and a row may be called as a pair is.
+# Returns all metafeatures with that name, kept or not. Rows may share a name,
+# and a row may have the name of a pair.
 numbers_by_name <- function(name, x) {
   parts <- part_names(x)
   num_rows <- length(parts) - x$num_extra
@@ -104,7 +104,8 @@ numbers_by_name <- function(name, x) {
   numbers
 }
 
-# All ways to cut `name` in two at `separator`: a row's own name may hold it.
+# Returns all ways to split `name` at `separator`, since a row's own name may
+# contain it.
 split_at <- function(name, separator) {
   starts <- gregexpr(separator, name, fixed = TRUE)[[1]]
   lapply(starts[starts > 0], function(start) {

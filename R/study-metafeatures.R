@@ -85,13 +85,13 @@ metafeatures <- function(x, ops = c("-", "+", "*", "/")) {
   check_finite(points, scan, "x")
   check_num_metafeatures(nrow(points$values), length(ops))
   values <- points$values
-  # A data frame keeps its row names beside its values.
+  # A data frame has its row names apart from its values.
   dimnames(values) <- list(points$names, colnames(values))
   new_metafeatures(values, ops)
 }
 
-# values: the rows that are paired, then num_extra that are not. kept: the
-# numbers of the metafeatures that are there, or NULL for all.
+# `values` has the rows that are paired, followed by num_extra that are not.
+# `kept` are the numbers of the metafeatures in use, or NULL for all.
 new_metafeatures <- function(values, ops, num_extra = 0L, kept = NULL) {
   structure(
     list(values = values, ops = ops, num_extra = num_extra, kept = kept),
@@ -103,7 +103,8 @@ is_metafeatures <- function(x) {
   inherits(x, "metafeatures")
 }
 
-# What a GPU makes the points from; 0 for points that are there.
+# Returns the bytes from which a GPU computes the points, or 0 for stored
+# points.
 bytes_made_from <- function(x) {
   if (is_latent_rows(x)) {
     return(4 * x$factors * x$d)
@@ -181,7 +182,7 @@ dimnames.metafeatures <- function(x) {
   list(metafeature_names(x), colnames(x$values))
 }
 
-# rows: positive whole numbers within the rows of x.
+# `rows` are positive whole numbers within the rows of x.
 keep_metafeatures <- function(x, rows) {
   x$kept <- if (is.null(x$kept)) as.integer(rows) else x$kept[rows]
   x
@@ -220,7 +221,7 @@ as.data.frame.metafeatures <- function(x, ...) {
   if (drop && any(dim(x) == 1L)) as.matrix(x)[, , drop = TRUE] else x
 }
 
-# Single values: x[cbind(rows, columns)].
+# Returns single values: x[cbind(rows, columns)].
 metafeature_cells <- function(x, at, call = caller_env()) {
   if (!is.matrix(at) || !is.numeric(at) || ncol(at) != 2) {
     abort_argument(
@@ -236,7 +237,7 @@ metafeature_cells <- function(x, at, call = caller_env()) {
   unname(small[cbind(match(at[, 1], rows), at[, 2])])
 }
 
-# What a subscript says, as numbers of rows of x.
+# Converts a subscript to row numbers of x.
 metafeature_rows <- function(x, i, call = caller_env()) {
   num_rows <- nrow(x)
   if (is.character(i)) {
@@ -301,6 +302,6 @@ print.metafeatures <- function(x, ...) {
 
 #' @export
 as_points.metafeatures <- function(x, arg = "x", call = caller_env()) {
-  # Names are made where they are needed: see point_names().
+  # Names are made when they are needed: see point_names().
   list(values = x, names = NULL)
 }

@@ -1,4 +1,4 @@
-# What becomes of a summary of modules: print, data frames, a picture.
+# Methods for a summary of modules: print, data frames and plot.
 
 #' @method format fsknn_modules
 #' @export

@@ -152,12 +152,13 @@ check_na_of_modules <- function(na, call = caller_env()) {
   )
 }
 
-# values (a matrix, missing ones filled), names, skip: rows that are constant.
+# Returns values (a matrix with missing ones filled), names, and `skip`, the
+# rows that are constant.
 read_module_points <- function(x, options, call = caller_env()) {
   options$in_memory <- TRUE
-  # What is asked of rows is what Pearson's r asks.
+  # The rows must meet the conditions of Pearson's r.
   options$metric <- check_metric("pearson")
-  # Of outcomes alone.
+  # Only outcomes are adjusted.
   options["adjust"] <- list(NULL)
   points <- read_points(x, options$input, "x", call = call)
   points <- bring_all(points, NULL, options, call)$points
@@ -212,7 +213,7 @@ check_membership <- function(clusters, points, call = caller_env()) {
   if (is.factor(of)) droplevels(of) else factor(of)
 }
 
-# The modules that are large enough, in order, and their points.
+# Returns the modules that are large enough, in order, and their points.
 modules_of <- function(membership, min_size, call = caller_env()) {
   members <- split(seq_along(membership), membership)
   members <- members[lengths(members) >= min_size]
@@ -234,15 +235,16 @@ modules_of <- function(membership, min_size, call = caller_env()) {
   )
 }
 
-# Of rows that vary: the eigengene, its share of their sum of squares, and r of
-# each row with it.
+# Takes rows that vary. Returns the eigengene, its share of their sum of
+# squares, and its correlation with each row.
 eigengene_of <- function(rows) {
   storage.mode(rows) <- "double"
-  # First by the largest: squares of what is huge or tiny are no doubles.
+  # Rows are first scaled by their maximum, so that squares do not overflow or
+  # underflow.
   rows <- rows / apply(abs(rows), 1, max)
   rows <- rows - rowMeans(rows)
   rows <- rows / sqrt(rowSums(rows^2))
-  # The smaller of the two products tells the same.
+  # The smaller of the two products has the same information.
   if (nrow(rows) <= ncol(rows)) {
     parts <- eigen(tcrossprod(rows), symmetric = TRUE)
     vector <- as.vector(crossprod(rows, parts$vectors[, 1]))
@@ -294,7 +296,8 @@ new_module_summary <- function(modules, made, points) {
   )
 }
 
-# As nearest_to() has them, of all modules. points: of read_module_points().
+# Returns the results of nearest_to() for all modules. `points` is from
+# read_module_points().
 outcomes_of_modules <- function(found, outcome, x, points, options,
                                 permutations, strata, call = caller_env()) {
   told <- outcomes_told(

@@ -82,7 +82,8 @@ nki_study <- function(data = c("nki295", "vantveer78", "vantveer78_876"), ...,
   check_no_more(...)
   data <- check_choice(data, names(study_files), "data")
   check_folder(folder)
-  # Looked for, not loaded: that takes seconds, in vain where there are no data.
+  # The package is only located: loading takes seconds, in vain if there are no
+  # data.
   if (!nzchar(system.file(package = "SummarizedExperiment"))) {
     abort_data(c(
       "The package {.pkg SummarizedExperiment} is needed, and is not
@@ -94,14 +95,14 @@ nki_study <- function(data = c("nki295", "vantveer78", "vantveer78_876"), ...,
   find_study(data, folder)
 }
 
-# The files of a folder.
+# Files in a data folder.
 study_files <- c(
   nki295 = "nki295_small.rds",
   vantveer78 = "vantveer78_full.rds",
   vantveer78_876 = "vantveer78_876.rds"
 )
 
-# Packages with all probes of the 295, the better one first.
+# Packages with all probes of the 295 patients, the preferred one first.
 study_packages <- c(seventyGeneData = "vanDeVijver", breastCancerNKI = "nki")
 
 find_study <- function(data, folder, packages = study_packages,
@@ -134,7 +135,7 @@ check_folder <- function(folder, what = "{.arg folder}", call = caller_env()) {
   )
 }
 
-# A data set of a package, or NULL where there is none.
+# Returns a data set of a package, or NULL if it does not exist.
 load_data_set <- function(package, name) {
   if (!nzchar(system.file(package = package)) ||
         !requireNamespace("Biobase", quietly = TRUE)) {
@@ -148,7 +149,7 @@ load_data_set <- function(package, name) {
   if (is.null(found)) NULL else holder[[name]]
 }
 
-# An ExpressionSet in the study's form.
+# Converts an ExpressionSet to the study's form.
 study_from_set <- function(set, package, name, call = caller_env()) {
   if (!inherits(set, "ExpressionSet")) {
     abort_data(
@@ -188,8 +189,8 @@ in_years <- function(days) {
   if (!is.null(days)) days / 365.25
 }
 
-# Years to the event, or of follow-up without one; where a source lacks either
-# it is what stands in its place, years to a relapse or of follow-up.
+# Returns the years to the event, or of follow-up without one. If a source lacks
+# either, years to a relapse or of follow-up replace it.
 event_years <- function(event, to_event, followed, years) {
   if (is.null(event)) {
     return(NULL)
@@ -198,7 +199,7 @@ event_years <- function(event, to_event, followed, years) {
   ifelse(is.na(out), years, out)
 }
 
-# The first of these columns that is there, whatever the case of its letters.
+# Returns the first of these columns that exists, ignoring case.
 column_of <- function(table, names) {
   at <- match(tolower(names), tolower(colnames(table)))
   at <- at[!is.na(at)]

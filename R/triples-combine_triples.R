@@ -65,7 +65,7 @@ combine_triples <- function(...) {
 }
 
 check_stages_of_one <- function(parts, call) {
-  # The only stage of one is the whole search, and says nothing of stages.
+  # A single stage is the whole search and has no attribute for stages.
   stages <- lapply(parts, function(part) {
     is_whole <- length(parts) == 1 && !is.null(attr(part, "checksum"))
     attr(part, "stage", exact = TRUE) %||% if (is_whole) c(1L, 1L)
@@ -113,7 +113,8 @@ check_stages_of_one <- function(parts, call) {
   }
 }
 
-# Parts of one answer, in its order. from, to, third: numbers of points.
+# Joins parts of one answer in its order. from, to and third are numbers of
+# points.
 join_triples <- function(parts) {
   columns <- lapply(triple_columns, function(column) {
     unlist(lapply(parts, `[[`, column))
@@ -125,7 +126,7 @@ join_triples <- function(parts) {
   ))
 }
 
-# Hexadecimal numbers of 64 bits, added modulo 2^64.
+# Adds hexadecimal numbers of 64 bits modulo 2^64.
 add_checksums <- function(checksums) {
   pieces <- lapply(1:4, function(piece) {
     sum(strtoi(substr(checksums, 4 * piece - 3, 4 * piece), 16L))

@@ -1,4 +1,4 @@
-# Triples that go to a file while they are searched for.
+# Triples that are written to a file during the search.
 
 write_triples <- function(search, sink, call = caller_env()) {
   ends <- c("from", "to", "third")
@@ -15,8 +15,8 @@ write_triples <- function(search, sink, call = caller_env()) {
   )
 }
 
-# Of all triples a half, a quarter, ... as small a part as has room; and a
-# larger one where there were few.
+# Searches a half, a quarter, ... of all triples at a time, as much as fits in
+# memory. After a part with few triples, the next one is larger.
 find_triples_for_file <- function(work, take, call) {
   asked <- work$request$triples
   room <- max(asked$most, nrow(work$values))

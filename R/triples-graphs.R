@@ -1,9 +1,9 @@
-# Graphs of triples: a triple as a vertex of a second kind, or each pair of its
-# points as an edge.
+# Graphs of triples: a triple is a vertex of a second kind, or each pair of its
+# points is an edge.
 
 triple_forms <- c("bipartite", "clique")
 
-# What is a graph already has no form.
+# An existing graph needs no form.
 check_no_form <- function(form, call = caller_env()) {
   if (!identical(form, triple_forms)) {
     abort_argument(
@@ -17,7 +17,7 @@ has_triple_form <- function(form, wanted, call = caller_env()) {
   check_choice(form, triple_forms, "form", call = call) == wanted
 }
 
-# As an edge data frame. vertices: the points, with what else is known of them.
+# Returns an edge data frame. `vertices` are the points with further columns.
 edges_of_triples <- function(triples, form, vertices = NULL, arg = "edges",
                              call = caller_env()) {
   form <- check_choice(form, triple_forms, "form", call = call)
@@ -55,7 +55,7 @@ bipartite_edges <- function(triples, ends, call) {
   names <- paste0("triple", seq_len(count))
   names <- utils::tail(make.unique(c(points$name, names), sep = "_"), count)
   of_triples <- intersect(triple_columns[-(1:3)], names(triples))
-  # Rows of nothing make columns of missing values, of the right type.
+  # Rows with index NA give columns of missing values with the right type.
   vertices <- rbind(
     cbind(
       points, type = rep(FALSE, nrow(points)),
@@ -81,7 +81,7 @@ bipartite_edges <- function(triples, ends, call) {
   as_undirected(edges, "Triples and their points")
 }
 
-# Of several triples with a pair the most similar.
+# If several triples share a pair, the most similar one counts.
 clique_edges <- function(triples, ends) {
   numbers <- ends$numbers
   from <- c(numbers[[1]], numbers[[1]], numbers[[2]])

@@ -69,7 +69,7 @@ new_triple_histogram <- function(found, search) {
   )
 }
 
-# counts: below, of each bin, above.
+# `counts` has the numbers below, in each bin, and above.
 counts_by_bin <- function(breaks, counts, ...) {
   bins <- length(breaks) - 1L
   inside <- counts[seq_len(bins) + 1L]
@@ -84,7 +84,7 @@ counts_by_bin <- function(breaks, counts, ...) {
   )
 }
 
-# Of all stages of one search.
+# Adds the histograms of all stages of one search.
 add_histograms <- function(parts) {
   first <- parts[[1]]
   counts <- Reduce(`+`, lapply(parts, function(part) {
@@ -119,8 +119,8 @@ histogram_attributes <- c(
   "below", "above", "metric", "num_points", "stage", "checksum"
 )
 
-# Without some of its bins it is a plain data frame: what is outside of them,
-# the checksum and the stage are of all.
+# A part of the bins is a plain data frame, because the counts outside, the
+# checksum and the stage are for all bins.
 #' @export
 `[.fsknn_triple_histogram` <- function(x, ...) {
   result <- NextMethod()

@@ -1,4 +1,4 @@
-# What triples print as, and their summary.
+# Methods for triples: print and summary.
 
 is_triples <- function(x) {
   inherits(x, "fsknn_triples")
@@ -9,15 +9,15 @@ triple_attributes <- c(
   "checksum"
 )
 
-# Rows of triples are triples; what has lost a point of them is a data frame. A
-# checksum and a stage are of all rows.
+# Rows of triples stay triples. Without one of the point columns, they become a
+# data frame. Checksum and stage are for all rows, so they are dropped.
 #' @export
 `[.fsknn_triples` <- function(x, ...) {
   result <- NextMethod()
   if (is.data.frame(result)) as_triple_rows(result, x) else result
 }
 
-# triples: what the rows were taken from.
+# `triples` are those that the rows were taken from.
 as_triple_rows <- function(result, triples) {
   attributes(result)[triple_attributes] <- NULL
   of_triples <- c("from", "to", "third", "similarity")
@@ -34,7 +34,7 @@ as_triple_rows <- function(result, triples) {
   result
 }
 
-# Of data.frame(), too, which hands arguments on.
+# data.frame() calls this method, too, and passes further arguments.
 #' @method as.data.frame fsknn_triples
 #' @export
 as.data.frame.fsknn_triples <- function(x, row.names = NULL, optional = FALSE,
@@ -44,8 +44,8 @@ as.data.frame.fsknn_triples <- function(x, row.names = NULL, optional = FALSE,
   x
 }
 
-# Rows of several answers are a data frame: stages are put together by
-# combine_triples(), which knows what they are of.
+# Joined rows of several answers are a data frame. To combine stages, there is
+# combine_triples(), which checks that they belong together.
 #' @method rbind fsknn_triples
 #' @export
 rbind.fsknn_triples <- function(..., deparse.level = 1) {
@@ -153,14 +153,14 @@ summary.fsknn_triples <- function(object, ..., hubs = 5) {
   )
 }
 
-# Where between what the pairs leave possible, from 0 to 1.
+# Returns the position, from 0 to 1, within the bounds that the pairs imply.
 triple_place <- function(triples) {
   room <- triples$at_most - triples$at_least
   room[room < 1e-12] <- NA
   pmin(pmax((triples$similarity - triples$at_least) / room, 0), 1)
 }
 
-# The three points of each triple as numbers from 1.
+# Returns the three points of each triple as numbers from 1.
 triple_ends <- function(triples, arg, call, vertices = NULL) {
   vertices <- vertices %||% attr(triples, "vertices")
   if (is.null(vertices)) {

@@ -58,7 +58,7 @@ nearest_triples <- function(x, k = 10,
   finish_triples(run_triples(search), search)
 }
 
-# The points whose triples are asked for.
+# Returns the points whose triples are requested.
 asked_rows <- function(search) {
   search$request$triples$contains %||% seq_len(nrow(search$points$values))
 }
@@ -93,7 +93,8 @@ check_triple_k <- function(k, search, call = caller_env()) {
   )
 }
 
-# The answer's 16 bytes a triple, beside the lists that it is made of.
+# The answer takes 16 bytes for each triple, in addition to the lists that it is
+# made from.
 check_room_for_nearest <- function(k, search, call = caller_env()) {
   points <- length(
     search$contains %||% seq_len(nrow(search$points$values))

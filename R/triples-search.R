@@ -1,5 +1,5 @@
-# What the verbs of triples share: options, data, the search run and told of,
-# and the answer made of what was found.
+# Code that the verbs of triples share: options, data, the search with its
+# messages, and the answer.
 
 triple_metrics <- c("proportional", "sorensen")
 
@@ -17,8 +17,8 @@ check_triple_na <- function(na, call = caller_env()) {
   check_choice(na, c("error", "mean"), "na", call = call)
 }
 
-# The options of a verb of triples, checked: in memory, and on the CPU where the
-# verb has no backend.
+# Returns the checked options of a verb of triples. Data are in memory. If the
+# verb has no backend, the CPU is used.
 triple_options <- function(verb = caller_env()) {
   known <- intersect(names(unless_told), ls(verb))
   told <- mget(known, envir = verb)
@@ -28,8 +28,8 @@ triple_options <- function(verb = caller_env()) {
   options
 }
 
-# list(stage, tasks): c(i, of), of all stages the one to do, and into how many
-# tasks that is cut, or NULL.
+# Returns list(stage, tasks). `stage` is c(i, of), the one stage to do. `tasks`
+# is the number of tasks to divide it into, or NULL.
 check_stages <- function(stages, stage, call = caller_env()) {
   most <- 1e6
   if (is.null(stage)) {
@@ -65,7 +65,8 @@ check_stages <- function(stages, stage, call = caller_env()) {
   list(stage = as.double(stage), tasks = NULL)
 }
 
-# Data read and checked; contains: the rows of which a triple must have one.
+# Reads and checks the data. `contains` are the rows of which a triple must have
+# one.
 new_triple_search <- function(x, options, query = NULL, named = FALSE,
                               call = caller_env()) {
   search <- new_search(x, options, named = named, call = call)
@@ -96,12 +97,12 @@ new_triple_search <- function(x, options, query = NULL, named = FALSE,
   search
 }
 
-# The search with what is asked of it: verb: "threshold", "nearest" or
-# "histogram". stages: of check_stages(). What does not change the answer:
-#   tasks     how many the search is cut into; NULL: as many as are useful
+# Adds the request to a search. `verb` is "threshold", "nearest" or "histogram",
+# and `stages` is from check_stages(). These do not change the answer:
+#   tasks     number of tasks; NULL: as many as are useful
 #   path      see threshold_triples()
-#   most      triples that there is room for
-#   to_file   they go to a file as they are found
+#   most      maximum number of triples in memory
+#   to_file   triples are written to a file as they are found
 ask_triples <- function(search, verb, stages = NULL, ...) {
   search$request$triples <- c(
     list(
@@ -117,8 +118,8 @@ asks_triples <- function(request) {
   !is.null(request$triples)
 }
 
-# What the core found. Told of where that is wanted. take: called with the parts
-# of triples that go to a file.
+# Runs the search with messages if requested. `take` is called with the parts of
+# triples that are written to a file.
 run_triples <- function(search, take = NULL, call = caller_env()) {
   if (!search$options$verbose) {
     return(naming_largest(search, find_triples(search, take, call), call))
@@ -160,7 +161,7 @@ run_triples <- function(search, take = NULL, call = caller_env()) {
   found
 }
 
-# And what a sample of the points said of it.
+# Describes the path, and the sample of points by which it was chosen.
 describe_path <- function(by_pairs, sampled, pairs) {
   paste0(
     if (by_pairs) "pairs" else "all",
@@ -173,7 +174,7 @@ describe_path <- function(by_pairs, sampled, pairs) {
   )
 }
 
-# NULL on the CPU.
+# Returns NULL on the CPU.
 describe_gpus <- function(request) {
   if (request$backend != "cuda") {
     return(NULL)
@@ -182,9 +183,9 @@ describe_gpus <- function(request) {
   if (length(of) == 0) "all" else paste(of, collapse = ", ")
 }
 
-# Bytes of a triple: its columns, twice while they are put together, and names.
-# Of those that go to a file, of what is there at once: a stretch that is cut to
-# fit, but in a folder a task.
+# A triple needs memory for its columns, twice while parts are joined, and for
+# names. With a file, only the current part counts: it is cut to fit, but in a
+# folder it is a task.
 most_triples <- function(search, to_file = FALSE) {
   bytes <- if (is.null(search$points$names)) 120 else 144
   room <- search$options$max_memory %||% free_memory()
@@ -192,7 +193,7 @@ most_triples <- function(search, to_file = FALSE) {
   floor(min(room / bytes, if (is_cut) 2^22 else max_edges))
 }
 
-# The answer in parts of the same plan as in a folder, one after the other.
+# Does the tasks one after the other, with the division that a folder has.
 find_triples <- function(search, take = NULL, call = caller_env()) {
   if (!is.null(search$options$long)) {
     return(find_in_folder(search, take, call))
@@ -209,7 +210,8 @@ find_triples <- function(search, take = NULL, call = caller_env()) {
   for (task in seq_len(num_tasks(work))) {
     request <- request_with_bar(work$request, bar, 1)
     found <- search_task(work, task, request)
-    # How many there are, and what would fit, only the whole search knows.
+    # Only the search as a whole knows the total number, and the threshold that
+    # would fit.
     if (num_tasks(work) > 1 && is_too_many(found, answer, most)) {
       work$plan$size <- 1L
       found <- search_task(work, 1L, work$request)
@@ -228,7 +230,7 @@ request_with_bar <- function(request, bar, count) {
   request
 }
 
-# The answer of a verb.
+# Returns the value of a verb.
 finish_triples <- function(found, search) {
   switch(
     search$request$triples$verb,
@@ -253,7 +255,7 @@ triple_columns <- c(
   "pair_to_third", "at_least", "at_most"
 )
 
-# Of one stage of several.
+# Returns the stage if there are several.
 stage_attribute <- function(asked) {
   if (asked$stage[[2]] > 1) as.integer(asked$stage)
 }
@@ -283,8 +285,8 @@ new_triples <- function(found, search) {
   )
 }
 
-# estimated: of a sample. fits: the least threshold that would fit, NA where
-# none does.
+# `estimated` says that the number is from a sample. `fits` is the lowest
+# threshold that would fit, or NA.
 raise_too_many_triples <- function(result, call) {
   estimated <- isTRUE(result$estimated)
   most <- format_count(result$most)
@@ -320,7 +322,8 @@ raise_too_many_triples <- function(result, call) {
   )
 }
 
-# Three digits of it, or of what it lacks to 1; never less than it is.
+# Rounds to three digits of the similarity, or of its difference from 1. The
+# result is never below it.
 round_up <- function(similarity) {
   if (!is.finite(similarity) || similarity <= 0 || similarity >= 1) {
     return(similarity)

@@ -1,7 +1,7 @@
-# Triples by tasks (see search-tasks.R): how a search for them is cut up, one task, its
-# file, and the answer that is put together of all. All triples above a
-# similarity, and counts, are cut into stretches of the triples ("stages"); the
-# best of each point by points ("rows").
+# Tasks of triples (see search-tasks.R): the division of a search, one task, its
+# file, and the assembled answer. Searches above a similarity and counts are
+# divided into ranges of the triples ("stages"). Searches for the best triples
+# of each point are divided by points ("rows").
 
 cut_triples <- function(work, options) {
   asked <- work$request$triples
@@ -21,7 +21,7 @@ cut_triples <- function(work, options) {
   )
 }
 
-# Half a minute each, or a share for each worker.
+# A task takes half a minute, or a share for each worker.
 triple_stages <- function(work, num_workers) {
   asked <- work$request$triples
   num_points <- nrow(work$values)
@@ -47,7 +47,7 @@ triple_rows <- function(work, in_one, num_workers) {
   )))
 }
 
-# Features of triples that are gone through in a second.
+# Returns features of triples processed in a second.
 triple_rate <- function(request) {
   if (request$backend == "cuda") {
     1e13 * max(1, length(request$devices))
@@ -56,7 +56,8 @@ triple_rate <- function(request) {
   }
 }
 
-# What changes the answer, by the names of the verbs' arguments.
+# Returns the parts that change the answer, under the names of the verbs'
+# arguments.
 triples_text <- function(asked) {
   list(
     of_triples = asked$verb, min_similarity = asked$least,
@@ -89,8 +90,8 @@ search_triples <- function(work, task, request) {
   )
 }
 
-# Part i of so many of all triples above a similarity. Points are prepared once,
-# by the process that first asks.
+# Finds one part of all triples above a similarity. The process prepares the
+# points once, on the first call.
 find_triple_part <- function(work, request, part, parts, most, stops,
                              with_pairs = TRUE) {
   if (is.null(work$held$triples)) {
@@ -105,7 +106,8 @@ find_triple_part <- function(work, request, part, parts, most, stops,
   )
 }
 
-# A prepared search of the core, and its plan. least: as asked, or another.
+# Opens a prepared search of the core with its plan. `least` is the requested
+# threshold or another.
 open_triples <- function(work, request,
                          least = work$request$triples$least) {
   asked <- work$request$triples
@@ -119,9 +121,9 @@ open_triples <- function(work, request,
   opened
 }
 
-# Where a sample told that there are far too many: is the threshold that it
-# names one that fits? Those above it are counted, unless that would take long;
-# then no one knows, and `estimated_fit` says so.
+# If a sample showed far too many triples, checks whether the suggested
+# threshold fits. The triples above it are counted, unless that takes too long.
+# Then `estimated_fit` says that it is unknown.
 check_fit <- function(work, found) {
   is_to_check <- identical(found$failure, "too_many_triples") &&
     isTRUE(found$estimated) && isTRUE(is.finite(found$fits))
@@ -152,8 +154,8 @@ check_fit <- function(work, found) {
   found
 }
 
-# When a process is done with the work: what it holds of the points, on GPUs
-# too, is not left to R's garbage.
+# Releases the prepared points, also on GPUs, when a process has finished,
+# without waiting for garbage collection.
 end_work <- function(work) {
   if (!is.null(work$held$triples)) {
     close_triples(work$held$triples)
@@ -168,15 +170,15 @@ close_triples <- function(handle) {
   invisible()
 }
 
-# --- its file ----------------------------------------------------------------
+# --- the file of a task ------------------------------------------------------
 
-# Facts of a task, by the names and of the types that the core has for them.
+# Facts of a task have the names and types of the core.
 triple_facts <- list(
   by_pairs = FALSE, triples = 0, candidates = 0, settled = 0, comparisons = 0,
   seconds = 0, sampled = 0, sample_pairs = 0
 )
 
-# Columns of the answer: their types.
+# Returns the columns of the answer with their types.
 triple_types <- function(request) {
   switch(
     request$triples$verb,
@@ -211,7 +213,7 @@ triples_in_range <- function(work, columns) {
   points <- as.integer(nrow(work$values))
   checksum <- rawToChar(columns$checksum[columns$checksum != 0])
   values <- columns[names(triple_types(request))]
-  # Points without a triple have none.
+  # Points without a triple have NA.
   some_lack <- request$triples$verb == "nearest"
   grepl("^[0-9a-f]{16}$", checksum) && length(unique(lengths(values))) == 1 &&
     all(vapply(values, function(column) {
@@ -248,14 +250,14 @@ put_triples <- function(answer, work, task, found, call) {
   answer$parts[[task]] <- found[triple_columns]
 }
 
-# Would it be too many with this part?
+# Returns TRUE if this part would make too many.
 is_too_many <- function(found, answer, most) {
   identical(found$failure, "too_many_triples") ||
     !is.null(found$from) && answer$count + length(found$from) > most
 }
 
-# Parts follow one another, in order of the triples' owners: with `query` that
-# is not yet the order of the answer.
+# Parts are in order of the triples' owners. With `query`, that is not yet the
+# order of the answer.
 join_stages <- function(answer, work) {
   asked <- work$request$triples
   if (asked$verb == "histogram") {

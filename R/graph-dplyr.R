@@ -1,5 +1,5 @@
-# Edges and triples in the hands of dplyr and tidygraph, whose generics these
-# are methods of where they are installed.
+# Methods of dplyr's and tidygraph's generics for edges and triples, registered
+# if these packages are installed.
 
 # dplyr's verbs come here last: what they made, and the edges that they were
 # given.

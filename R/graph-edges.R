@@ -1,4 +1,4 @@
-# Edge data frames: the one place that turns neighbours into edges.
+# Edge data frames. Only this file turns neighbours into edges.
 
 # `columns`: a list or data frame with from, to, rank, distance and, for
 # correlations, correlation, or similarity where the metric has one of its own.

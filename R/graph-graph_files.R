@@ -1,8 +1,8 @@
-# Graphs as GraphML and GML. In text that is ours: igraph's writers tell nobody
-# that a disk is full, and have 15 digits.
+# Writes graphs as GraphML and GML. igraph's writers are not used: they do not
+# report a full disk, and write 15 digits.
 #   points, links  attributes of vertices and edges: lists of columns
 #   ends           a matrix: the numbers of both ends of each edge
-#   looks          of graph_looks(), or NULL
+#   looks          from graph_looks(), or NULL
 
 write_graphml <- function(put, points, links, ends, directed, digits,
                           looks = NULL) {

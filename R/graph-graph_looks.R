@@ -1,6 +1,6 @@
-# How a graph looks in other programs: places, colours, symbols, widths, in
-# yEd's extension of GraphML and in GML's blocks `graphics`, which yEd and
-# Cytoscape read.
+# The appearance of a graph in other programs: positions, colours, symbols and
+# widths. They are written in yEd's extension of GraphML and in GML's blocks
+# `graphics`, which yEd and Cytoscape read.
 
 # A picture as edges: with its points' places and looks, and its edges'.
 edges_of_picture <- function(picture) {

@@ -1,4 +1,4 @@
-# What was filled in, put back where it came from.
+# Puts imputed values back into the user's object.
 
 #' What knn_impute() filled in
 #'

@@ -13,7 +13,7 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-/// A block of those that met, and where its points stand in the answer.
+/// One of the two blocks, and the first row of its points in the answer.
 struct Half {
   PointBlock block;
   std::int64_t first_row;
@@ -29,7 +29,7 @@ bool some_are_open(const Between& between, const Half& half) {
   return false;
 }
 
-/// What each row of either half found of the other one.
+/// Writes the neighbours that each row of either half has in the other half.
 class Lists {
  public:
   Lists(const Request& request, const Between& between, const Kernels& kernels,
@@ -89,7 +89,7 @@ class Lists {
                             columns.points->sums[place(e).value]);
   }
 
-  /// make(half, other)(place) of all rows, by all threads.
+  /// Calls make(half, other)(place) for all rows, on all threads.
   template <class Make>
   void each(Make make) {
     constexpr std::int64_t together = 64;
@@ -153,7 +153,8 @@ void HeldPoints::find_between(const Request& asked, const Between& between,
   for (const Half& half : halves) {
     for (std::int64_t p = 0; p < half.block.size(); ++p)
       search.set_limit(half.block, p, between.limit(half.row(p)));
-    // A limit from other blocks is as low as what a sample of this one tells.
+    // A finite limit, from other blocks, is as low as a limit from a sample of
+    // this block. So only rows without a limit need seeds.
     if (some_are_open(between, half))
       seeds.push_back({&half.block, &half == &halves[0] ? &b : &a});
   }

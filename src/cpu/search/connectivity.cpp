@@ -17,20 +17,23 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// Blocks of points; each two of them are one piece of work, whose sums are kept
-// apart and added up in the blocks' order at last.
+// Each pair of blocks of points is one piece of work. Every piece has its own
+// sums, which are added in the order of the blocks at the end, so that the
+// result does not depend on the threads.
 constexpr std::int64_t kMostBlocks = 16;
 constexpr std::int64_t kLeastBlock = 64;
-// So many columns' rows stay in a cache while the rows of a block pass by.
+// The rows of this many columns stay in a cache while the rows of a block are
+// compared with them.
 constexpr std::int64_t kColumns = 64;
-// Powers up to this that are whole are products, the others std::pow().
+// Whole powers up to this one are computed by multiplication, the others by
+// std::pow().
 constexpr double kMostProducts = 64.0;
 
-/// Prepared rows by place, whether values are missing or not.
+/// Prepared rows by place, with or without missing values.
 struct Rows {
   std::int64_t size = 0, padded = 0;
   const double* first = nullptr;
-  const double* sums = nullptr;  ///< null: values are missing
+  const double* sums = nullptr;  ///< null if values are missing
   const double* row(std::int64_t place) const { return first + place * padded; }
 };
 
@@ -47,7 +50,8 @@ class Powers {
     }
   }
 
-  /// visit(p, values): each power, by its number, of `count` similarities.
+  /// Calls visit(p, values) for each power, by its number, with that power of
+  /// `count` similarities.
   template <class Visit>
   void each(const double* similarity, std::int64_t count, double* scratch,
             Visit visit) const {
@@ -82,7 +86,7 @@ double similarity_of(NetworkType type, double r) {
   throw_unknown("network type", static_cast<int>(type));
 }
 
-/// The correlations of a row with some rows that stand one after another.
+/// Computes the correlations of a row with a range of consecutive rows.
 class Correlations {
  public:
   Correlations(const Kernels& kernels, const MetricEntry& metric,
@@ -99,7 +103,7 @@ class Correlations {
     } else {
       exact_in_turns(kernels_, Accumulation::dot, a, b, rows_.padded, pairs_,
                      count, r);
-      // Of rows of length 1 the sums are r.
+      // Rows of length 1 have sums of 0 here: their products are r.
       for (std::int64_t c = 0; rows_.sums[row] > 0.0 && c < count; ++c)
         r[c] = metric_.similarity(r[c], rows_.sums[row], rows_.sums[first + c]);
     }
@@ -127,7 +131,7 @@ class Network {
             std::max(kLeastBlock, (rows.size + kMostBlocks - 1) / kMostBlocks)),
         num_blocks_((rows.size + block_ - 1) / block_),
         sums_(static_cast<std::size_t>(num_blocks_ * num_blocks_)) {
-    // Of block i: what its points have with those of block j.
+    // of(i, j) has the sums of block i's points over block j.
     for (std::int64_t i = 0; i < num_blocks_; ++i)
       for (std::int64_t j = 0; j < num_blocks_; ++j) {
         Sums& sums = of(i, j);
@@ -147,7 +151,7 @@ class Network {
                });
   }
 
-  /// Of a place, for power p.
+  /// The sum of the point at a place over all blocks, for power p.
   double total(std::int64_t place, std::int64_t p) const {
     const std::int64_t i = place / block_;
     double sum = 0.0;
@@ -165,7 +169,7 @@ class Network {
     return sums_[static_cast<std::size_t>(i * num_blocks_ + j)];
   }
 
-  /// Each pair of two blocks, or of one with itself, once.
+  /// Compares each pair of two blocks, or of one block with itself, once.
   void meet(std::int64_t i, std::int64_t j) {
     double* const rows = of(i, j).data();
     double* const columns = of(j, i).data();

@@ -26,7 +26,7 @@ void find_neighbours(const Request& given, const RowSource& points,
     return find_masked(asked, points, queries, out, progress, stats);
   const double rows_asked = static_cast<double>(
       queries != nullptr ? queries->num_points() : points.num_points());
-  // The filter does some 16 products in one instruction.
+  // The filter computes some 16 products in one instruction.
   Request request = asked;
   request.num_threads = useful_threads(
       asked.num_threads, rows_asked * static_cast<double>(points.num_points()) *

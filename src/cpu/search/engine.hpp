@@ -16,9 +16,9 @@
 namespace fsknn {
 namespace cpu {
 
-/// The k nearest of every point (queries null: self excluded), or of every
-/// query among the points. Equal to core's brute_force(), bit for bit.
-/// progress and stats may be null.
+/// Finds the k nearest neighbours of every point (queries null; self excluded),
+/// or of every query among the points. The answer equals core's brute_force(),
+/// bit for bit. progress and stats may be null.
 void find_neighbours(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats);

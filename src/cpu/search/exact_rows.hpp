@@ -1,6 +1,6 @@
 #pragma once
 
-// Prepared rows for the exact step, whether they are held or made again.
+// Prepared rows for the exact step: held, or prepared again when needed.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,13 +13,13 @@
 namespace fsknn {
 namespace cpu {
 
-/// The rows of one chunk. Those that are not held are made when first needed,
-/// and stay until the chunk is left: near its start a search needs most rows of
-/// a chunk many times, later few of them once.
+/// The rows of one chunk. Rows that are not held are prepared when first needed
+/// and kept until the chunk changes. Early in a search most rows of a chunk are
+/// needed many times, later only a few of them, once.
 class ChunkRows {
  public:
-  /// place_at: the places of the points in the order of the chunks; null: as
-  /// they stand. It must stay.
+  /// place_at: the places of the points in the order of the chunks; null if the
+  /// points are in that order already. It must outlive this object.
   ChunkRows(const PreparedPoints& points,
             const std::vector<std::int32_t>* place_at, std::int64_t chunk_size)
       : points_(&points), place_at_(place_at), reader_(points) {
@@ -27,7 +27,7 @@ class ChunkRows {
     storage_ = Buffer<double>(chunk_size * points.padded);
     made_.assign(static_cast<std::size_t>(chunk_size), 0);
   }
-  /// To the chunk that starts at this place.
+  /// Changes to the chunk that starts at this place.
   void move_to(std::int64_t first) {
     if (first == first_) return;
     first_ = first;
@@ -39,7 +39,7 @@ class ChunkRows {
     return {place_at_ == nullptr ? p
                                  : (*place_at_)[static_cast<std::size_t>(p)]};
   }
-  /// Row `at` of the chunk is wanted: its number among rows().
+  /// Makes row `at` of the chunk available and returns its number among rows().
   std::int32_t need(std::int32_t at) {
     if (points_->held()) return static_cast<std::int32_t>(place(at).value);
     if (!made_[static_cast<std::size_t>(at)]) {
@@ -62,7 +62,7 @@ class ChunkRows {
   std::int64_t first_ = -1;
 };
 
-/// The contract's sums of one row and some others.
+/// Computes the contract's sums of one row with several others.
 class RowSums {
  public:
   RowSums(const Kernels& kernels, Accumulation accumulation,
@@ -74,8 +74,8 @@ class RowSums {
         column_(columns),
         made_(columns.held() ? 0 : kTogether * columns.padded) {}
 
-  /// place_of(i), for i from 0 to count - 1: where the others stand. The result
-  /// stays until the next call.
+  /// place_of(i), for i from 0 to count - 1, is the place of the i-th other
+  /// row. The result is valid until the next call.
   template <class PlaceOf>
   const double* operator()(Place place, std::int64_t count, PlaceOf place_of) {
     sums_.resize(static_cast<std::size_t>(count));

@@ -15,12 +15,14 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// To prepare a row and to pack it for the filter costs some ten exact pairs.
+// Preparing a row and packing it for the filter costs as much as some ten exact
+// pairs.
 constexpr std::int64_t kFew = 16;
-// Neighbours that are kept for all queries together.
+// The most neighbours that are kept for all queries together.
 constexpr std::int64_t kMostKept = std::int64_t{1} << 20;
 
-/// One thread: reads and prepares a block of points, and offers them.
+/// One thread, which reads and prepares blocks of points and offers them to the
+/// lists.
 class Worker {
  public:
   Worker(const Request& request, const Kernels& kernels, int exponent,

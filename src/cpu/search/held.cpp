@@ -19,11 +19,12 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// How far the work is, roughly, when rows are prepared, and thresholds seeded.
+// The approximate shares of the work that are done when rows are prepared, and
+// when thresholds are seeded.
 constexpr double kPrepared = 0.02;
 constexpr double kSeeded = 0.05;
 
-/// Times of a search, up to now.
+/// Stores the counts of a search and its times so far.
 void note(Stats* stats, const PassCounts& counts, double prepared,
           double searched, double emitted) {
   if (stats == nullptr) return;
@@ -35,7 +36,7 @@ void note(Stats* stats, const PassCounts& counts, double prepared,
   stats->seconds_emit = emitted - searched;
 }
 
-/// The farthest that a row's pairs may be; [places].
+/// The largest distance that a pair of each row may have; [places].
 std::vector<double> limits_of(const Within& within,
                               const PreparedPoints& rows) {
   const double reach = within.reach_of_points();
@@ -69,16 +70,16 @@ void HeldPoints::choose_features(const std::vector<std::int32_t>& numbers) {
   some_ = std::move(chosen);
 }
 
-/// What was prepared, and its memory.
+/// Frees the prepared points and their filter.
 void HeldPoints::forget() {
   is_prepared_ = false;
   forget_filter();
   points_ = PreparedPoints();
 }
 
-/// A search that fails or is stopped at any time leaves what the next one makes
-/// anew: there is no scale before its rows are packed, and no slack before all
-/// errors are known.
+/// A search that fails or is stopped leaves a state from which the next one
+/// starts anew. There is no scale before its rows are packed, and no slack
+/// before all errors are known.
 void HeldPoints::forget_filter() {
   scale_ = FilterScale();
   filter_ = FilterRows();
@@ -108,8 +109,8 @@ PointBlock HeldPoints::in_order(PointBlock block, const SortedPoints* sorted) {
   return block;
 }
 
-/// The request under the metric that suits the points and the queries, with
-/// their largest magnitude.
+/// Returns the request with the metric that suits the points and the queries,
+/// and with their largest magnitude.
 Request HeldPoints::suited_to(const Request& asked, const RowSource* queries) {
   if (asked.metric != &asked_metric_ || asked.weights != weights_ ||
       asked.covariates != covariates_ || asked.skip != skip_ ||
@@ -127,9 +128,10 @@ Request HeldPoints::suited_to(const Request& asked, const RowSource* queries) {
   return request;
 }
 
-/// The points, under the power of two that they and the queries have in common:
-/// where queries go beyond, all are prepared anew, so that every distance has
-/// the bits of the definition. request: of suited_to().
+/// Prepares the points under the power of two that they share with the queries.
+/// Where the queries need another power, all points are prepared again, so that
+/// every distance has the bits of the definition. request: as suited_to()
+/// returns it.
 void HeldPoints::prepare(const Request& request, Progress* progress) {
   const int exponent = matrix_exponent(*request.metric, request.largest);
   if (is_prepared_ && exponent == exponent_ && request.metric == metric_)
@@ -143,11 +145,12 @@ void HeldPoints::prepare(const Request& request, Progress* progress) {
   is_prepared_ = true;
 }
 
-/// The filter's rows of both. A scale that the queries go beyond (reaches(),
-/// filter/scale.hpp) is chosen anew, of both, and the points are packed again:
-/// so the bounds hold for any queries. A slack that their errors go beyond is
-/// widened, and the points' numbers follow. What was chosen for lists is not
-/// kept for pairs within a distance, nor the other way round.
+/// Packs points and queries for the filter. If the queries exceed the scale
+/// (reaches(), filter/scale.hpp), a new scale is chosen from both and the
+/// points are packed again, so that the bounds hold for any queries. If their
+/// errors exceed the slack, it is widened and the points' numbers are updated.
+/// A scale that was chosen for lists is not used for pairs within a distance,
+/// nor the reverse.
 void HeldPoints::fit_filter(const Request& request, const FilterUse& use,
                             Rows& rows, Progress* progress) {
   const int threads = request.num_threads;
@@ -200,8 +203,8 @@ HeldPoints::Rows HeldPoints::fit(const Request& request,
   return rows;
 }
 
-/// What the filter is worth depends on what keys leave to it, so they are
-/// looked at first.
+/// Samples the keys first, because the gain from the filter depends on the
+/// share of pairs that keys leave.
 HeldPoints::Rows HeldPoints::fit_sorted(const Request& request,
                                         const RowSource* queries, FilterUse use,
                                         const Within* within,
@@ -318,9 +321,9 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
   stats->rows_redone = static_cast<double>(redone);
 }
 
-/// Each two groups of the points, and each with itself where its points look
-/// for neighbours there: both have what they find in a list of their own, so
-/// that each two points meet once.
+/// Compares every two groups of the points, and a group with itself where its
+/// points have neighbours there. Both points of a pair collect what they find
+/// in lists of their own, so that each pair is compared once.
 void HeldPoints::meet_groups(const Request& request, Search& search) const {
   const PointGroups& groups = *request.groups;
   const std::size_t count = static_cast<std::size_t>(groups.count());

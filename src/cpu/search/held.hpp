@@ -1,8 +1,8 @@
 #pragma once
 
-// One set of prepared points that is searched many times: they are read,
-// prepared and packed once for the same features. Other weights, or covariates,
-// are another set of the same source.
+// One set of prepared points that is searched many times. The points are read,
+// prepared and packed once for the same features. Other weights or covariates
+// need another set of the same source.
 
 #include <cstdint>
 #include <memory>
@@ -28,59 +28,60 @@ class Search;
 
 class HeldPoints {
  public:
-  /// Of `asked`: metric, weights, covariates, points to skip, instruction set.
-  /// Nothing is read before the first search. `points` must stay: rows that it
-  /// makes when they are read, or that are on disk, are not held but read again
-  /// where the exact step needs them. No missing values.
+  /// Of `asked` this uses metric, weights, covariates, points to skip and the
+  /// instruction set. It reads nothing before the first search. `points` must
+  /// outlive this object: rows that it makes when they are read, or that are on
+  /// disk, are not held but read again where the exact step needs them. No
+  /// value may be missing.
   HeldPoints(const Request& asked, const RowSource& points);
   HeldPoints(const HeldPoints&) = delete;
   HeldPoints& operator=(const HeldPoints&) = delete;
 
-  /// Searches from here on are of these features of the points, from 0, in this
-  /// order, each any number of times; none: of all. Weights and queries are of
-  /// the features that count.
+  /// Later searches use these features of the points (from 0), in this order,
+  /// each any number of times; an empty list selects all. Weights and queries
+  /// have the selected features.
   void choose_features(const std::vector<std::int32_t>& numbers);
 
-  // Searches, one at a time. Of `request`, what was asked for at first must be
-  // the same. queries: null for the graph of the points. progress and stats may
-  // be null.
+  // Searches, one at a time. A `request` must agree with that of the
+  // constructor. queries is null for the graph of the points. progress and
+  // stats may be null.
 
-  /// As the engine's find_neighbours(); by groups of a graph only.
+  /// As the engine's find_neighbours(); groups are allowed for a graph only.
   void find_neighbours(const Request& request, const RowSource* queries,
                        const Neighbours& out, Progress* progress, Stats* stats);
-  /// As find_within(), without looking at a sample first.
+  /// As find_within(), but without sampling first.
   void find_within(const Request& request, const Within& within,
                    const RowSource* queries, WithinAnswer& answer,
                    Progress* progress, Stats* stats);
-  /// As the engine's find_between(): the points are the later one of its
-  /// blocks, `others` the other one, or null. The request is that of the
-  /// points, with the others as queries.
+  /// As the engine's find_between(). The points are the later of its blocks;
+  /// `others` is the other block, or null. The request treats the others as
+  /// queries of the points.
   void find_between(const Request& request, const Between& between,
                     const BlockRows* others, WithinRows& answer,
                     Progress* progress, Stats* stats);
 
  private:
-  /// Those whose neighbours are found.
+  /// The points (or queries) whose neighbours are searched for.
   struct Rows {
     bool are_points = false;
-    PreparedPoints points;  ///< of queries
+    PreparedPoints points;  ///< only if these are queries
     FilterRows filter;
   };
-  /// In order of their keys, where those pay.
+  /// Points in the order of their keys, where that pays.
   struct Sorted {
     KeyKind kind = KeyKind::none;
-    double share = 1.0;  ///< of all pairs, roughly, that keys leave
+    double share = 1.0;  ///< estimated share of pairs that keys do not prune
     PointKeys point_keys, query_keys;
     std::unique_ptr<SortedPoints> points, queries;
   };
   const RowSource& source() const { return some_ ? *some_ : whole_; }
   void forget();
   void forget_filter();
-  /// use: null: nothing is filtered.
+  /// use is null if nothing is filtered.
   Rows fit(const Request& request, const RowSource* queries,
            const FilterUse* use, Progress* progress,
            bool shuffle_queries = false);
-  /// The same for a search that may be in order of keys.
+  /// As fit(), for a search that may use the order of the keys.
   Rows fit_sorted(const Request& request, const RowSource* queries,
                   FilterUse use, const Within* within, Progress* progress,
                   Sorted& sorted);
@@ -109,15 +110,15 @@ class HeldPoints {
   const Kernels& kernels_;
 
   bool is_prepared_ = false;
-  double largest_ = -1;        ///< of the source; below 0: not known
-  const MetricEntry* metric_;  ///< under which they are prepared
+  double largest_ = -1;        ///< magnitude in the source; below 0: unknown
+  const MetricEntry* metric_;  ///< the metric by which they are prepared
   int exponent_ = 0;
   PreparedPoints points_;
-  FilterScale scale_;  ///< without a form until it is chosen
-  FilterUse use_;      ///< that it was chosen for
+  FilterScale scale_;  ///< has no form until it is chosen
+  FilterUse use_;      ///< the use for which the scale was chosen
   FilterRows filter_;
   static constexpr double kNoSlack = -1.0;
-  double error_ = kNoSlack;  ///< that the scale's slack covers
+  double error_ = kNoSlack;  ///< the error that the scale's slack covers
 };
 
 }  // namespace cpu

@@ -7,12 +7,12 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// Below this a row's rounding may be more than a part of its sum, or its
-// squares have lost what they were.
+// Below these values rounding may exceed the allowed share of a row's sum, or
+// its squares may underflow.
 constexpr double kLeastSum = 0x1p-960;
 constexpr double kLeastNorm = 0x1p-400;
 
-/// Sums of a row, four at once.
+/// Sums of a row, computed in four parallel parts.
 struct RowTotals {
   double sum = 0.0, size = 0.0, squares = 0.0;
 };
@@ -35,7 +35,8 @@ RowTotals totals_of(const double* x, std::int64_t padded) {
   return t;
 }
 
-/// rounding: relative, of all that was done to the row and its pairs.
+/// rounding: the relative rounding error of the row's preparation and of its
+/// pairs.
 KeyRange key_of(KeyKind kind, const RowTotals& t, double rounding) {
   const bool by_norm = kind == KeyKind::norm;
   const double size = by_norm ? std::sqrt(t.squares) : t.size;

@@ -1,9 +1,9 @@
 #pragma once
 
-// Pairs that need no arithmetic. A point's key is its sum, or its length: how
-// far the keys of two points are from each other, so far at least are they. In
-// order of their keys, whole tiles of pairs are too far apart. The proof is in
-// the vignette "proofs", section "Tiles pruned by sums and lengths".
+// Bounds that prune pairs without any arithmetic. A point's key is its sum or
+// its length: two points are at least as far apart as their keys. When points
+// are in the order of their keys, whole tiles of pairs can be pruned. The proof
+// is in the vignette "proofs", section "Tiles pruned by sums and lengths".
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,7 @@ enum class KeyKind {
 
 KeyKind key_kind(const MetricEntry& metric);
 
-/// What a key, or the keys of some points, are sure to lie between.
+/// An interval that is sure to contain a key, or the keys of several points.
 struct KeyRange {
   double low = -HUGE_VAL, high = HUGE_VAL;
 
@@ -36,8 +36,8 @@ struct KeyRange {
   }
 };
 
-/// Whether no point of the one is within `reach` (see FilterForm) of a point of
-/// the other. What is no number says no.
+/// Whether no point of one interval is within `reach` (see FilterForm) of a
+/// point of the other. NaN gives false.
 inline bool apart(KeyKind kind, const KeyRange& a, const KeyRange& b,
                   double reach) {
   const double low = std::max(a.low, b.low), high = std::min(a.high, b.high);
@@ -50,7 +50,8 @@ using PointKeys = std::vector<KeyRange>;
 PointKeys keys_of(KeyKind kind, const PreparedPoints& points, int num_threads,
                   Progress* progress);
 
-/// The keys of points in their order, by tiles of the filter.
+/// The intervals of keys, for each tile of the filter, of points in their
+/// order.
 class KeyTiles {
  public:
   KeyTiles() = default;
@@ -58,14 +59,14 @@ class KeyTiles {
            const std::vector<std::int32_t>& place_at);
 
   KeyKind kind() const { return kind_; }
-  /// Of the rows, or columns, of the tile that starts there.
+  /// The interval of the rows, or columns, of the tile that starts at `at`.
   const KeyRange& rows(std::int64_t at) const {
     return rows_[static_cast<std::size_t>(at / Tile::rows)];
   }
   const KeyRange& columns(std::int64_t at) const {
     return columns_[static_cast<std::size_t>(at / Tile::columns)];
   }
-  /// Of `count` points from there on, where whole tiles begin and end.
+  /// The interval of `count` points from `at`, where whole tiles begin and end.
   KeyRange of(std::int64_t at, std::int64_t count) const;
 
  private:
@@ -73,16 +74,17 @@ class KeyTiles {
   std::vector<KeyRange> rows_, columns_;
 };
 
-// Rows of a stratum, whole tiles either way: so many that some are alike, and
-// few beside all.
+// The number of rows in a stratum: whole tiles in both directions, large enough
+// that some rows are alike, and small beside the number of points.
 constexpr std::int64_t kStratum = 8 * Tile::columns;
 constexpr std::int64_t kStrata = 32;
 
-/// Points in order of their keys; in the order of their limits within strata of
-/// keys that are near, since the loosest row of a tile decides.
+/// Points in the order of their keys. Within a stratum of near keys they are in
+/// the order of their limits, because the loosest row decides for its tile.
 class SortedPoints {
  public:
-  /// All of it must stay but for the keys. rows: in the form of the filter.
+  /// Everything but the keys must outlive this object. rows: in the form of the
+  /// filter.
   SortedPoints(KeyKind kind, PointKeys keys, const PreparedPoints& points,
                const FilterRows& rows, int num_threads);
   SortedPoints(const SortedPoints&) = delete;
@@ -91,7 +93,7 @@ class SortedPoints {
   const std::vector<std::int32_t>& place_at() const { return place_at_; }
   const FilterRows& filter() const { return filter_; }
   const KeyTiles& tiles() const { return tiles_; }
-  /// How many come before that key; nearly so within a stratum.
+  /// The number of points that precede that key; approximate within a stratum.
   std::int64_t before(const KeyRange& key) const;
 
   /// limit: [places]
@@ -110,7 +112,7 @@ class SortedPoints {
   KeyTiles tiles_;
 };
 
-/// The i-th of `count` numbers from 0 by how near they are to `start`.
+/// The i-th of `count` numbers from 0, ordered by their distance from `start`.
 inline std::int64_t outward(std::int64_t start, std::int64_t count,
                             std::int64_t i) {
   const std::int64_t above = count - 1 - start;

@@ -9,10 +9,12 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// Features of all pairs. Fewer are filtered in a few milliseconds.
+// The least number of pairs times features: fewer are filtered in a few
+// milliseconds.
 constexpr double kLeastWork = 0x1p27;
 constexpr std::int64_t kLeastPoints = 1000;
-// Keys, and rows in another order, cost some hundredths of the filter.
+// The largest share of pairs left for which keys pay. Computing keys and
+// reordering rows cost some hundredths of the filter.
 constexpr double kMostLeft = 0.8;
 constexpr std::size_t kRowsWithin = 100;
 
@@ -79,8 +81,8 @@ double share_by_keys(KeyKind kind, const std::vector<KeyedRow>& rows,
   low.reserve(keys.size());
   for (const KeyRange& key : keys) low.push_back(key.low);
   std::sort(low.begin(), low.end());
-  // Keys from `least` to `most` are not apart from a row's: where not, that is
-  // where the points end.
+  // first to end are the keys that this row's key does not prune. If all of one
+  // side remain, the range extends to that end of the points.
   double left = 0.0;
   for (const KeyedRow& row : rows) {
     for (const KeyedRow& other : rows) {
@@ -98,7 +100,7 @@ double share_by_keys(KeyKind kind, const std::vector<KeyedRow>& rows,
   const double pairs = static_cast<double>(rows.size()) *
                        static_cast<double>(rows.size()) *
                        static_cast<double>(keys.size());
-  // Tiles are of rows whose keys are some way from each other.
+  // Tiles hold rows whose keys differ by up to a stratum, which adds pairs.
   const double wide =
       2.0 * static_cast<double>(kStratum) / static_cast<double>(keys.size());
   return std::min(1.0, left / pairs + std::min(wide, 2.0 / kStrata));

@@ -1,7 +1,7 @@
 #pragma once
 
-// Whether points are met in order of their keys: whether those leave out enough
-// tiles of pairs. A sample says how many. Answers are the same.
+// Decides from a sample whether points are compared in the order of their keys,
+// that is, whether keys prune enough tiles of pairs. The answers are the same.
 
 #include <vector>
 
@@ -10,20 +10,21 @@
 namespace fsknn {
 namespace cpu {
 
-/// In which order points are met, as asked for behind the name of an
-/// instruction set, last of all ("auto/sorted", "auto/8/scattered"; a testing
-/// aid).
+/// The order in which points are compared. A request sets it after the name of
+/// an instruction set, as the last part ("auto/sorted", "auto/8/scattered"; a
+/// testing aid).
 enum class AskedOrder { as_it_pays, sorted, scattered };
 AskedOrder asked_order(const Request& request);
 
-/// A row, and how far away its neighbours are, in FilterForm::reach()'s terms.
+/// A row and the distance within which its neighbours are, in the units of
+/// FilterForm::reach().
 struct KeyedRow {
   KeyRange key;
   double reach;
 };
 
-/// Some rows at the distances of their k-th neighbours. keys: of the rows.
-/// queries: null when the points are the rows.
+/// Samples rows with the distances of their k-th neighbours. keys: of the rows.
+/// queries is null if the points are the rows.
 std::vector<KeyedRow> sampled_rows(const MetricEntry& metric,
                                    const DistanceRule& rule,
                                    const Kernels& kernels,
@@ -31,20 +32,20 @@ std::vector<KeyedRow> sampled_rows(const MetricEntry& metric,
                                    const PreparedPoints* queries,
                                    const PointKeys& keys, std::int64_t k);
 
-/// Some rows at limits that are known; limit: [places].
+/// Samples rows whose limits are known; limit: [places].
 std::vector<KeyedRow> rows_within(const MetricEntry& metric,
                                   const DistanceRule& rule,
                                   const std::vector<double>& limit,
                                   const PointKeys& keys);
 
-/// What share of the pairs of rows like these and of points with these keys is
-/// in tiles that keys do not tell apart, roughly.
+/// Estimates the share of pairs, between rows like these and points with these
+/// keys, that is in tiles which keys do not prune.
 double share_by_keys(KeyKind kind, const std::vector<KeyedRow>& rows,
                      const PointKeys& keys);
 
-/// Whether a search has so many pairs that it is worth a look.
+/// Whether a search has enough pairs for keys to pay at all.
 bool keys_may_pay(const PreparedPoints& rows, const PreparedPoints& points);
-/// Whether so small a share is worth the other order.
+/// Whether a share this small pays for the other order.
 bool keys_pay(double share);
 
 }  // namespace cpu

@@ -27,8 +27,8 @@ std::vector<std::int32_t> points_of(const ListedPairs& pairs) {
   return points;
 }
 
-/// Calls fill(first, count, places) for stretches of pairs; places of a pair
-/// are -1 where the order leaves a point out.
+/// Calls fill(first, count, places) for ranges of pairs. A pair's places are -1
+/// for a point that the order omits.
 template <class Fill>
 void for_pairs(const ListedPairs& pairs,
                const std::vector<std::int32_t>& points, const PointOrder& order,
@@ -111,7 +111,7 @@ void measure_pairs(const Request& asked, const RowSource& points,
                           numbers, skip, pairs, progress);
   const MetricEntry& metric = *request.metric;
   const Kernels& kernels = choose_kernels(request.instruction_set);
-  // All points have a power of two in common, those of no pair too.
+  // All points share one power of two, also those that are in no pair.
   const int exponent =
       common_exponent(request, points, nullptr, request.num_threads);
   const DistanceRule rule(metric, exponent);

@@ -1,7 +1,7 @@
 #pragma once
 
-// Each row's k nearest so far, offered to by all threads at once. Rows are
-// meant by their places.
+// Each row's k nearest neighbours so far, to which all threads offer at once.
+// Rows are numbered by their places.
 
 #include <algorithm>
 #include <atomic>
@@ -20,12 +20,13 @@
 namespace fsknn {
 namespace cpu {
 
-/// A short list is in order, so that its farthest is at its end. A long one
-/// takes half as many again as it is to hold, in any order, before it is cut:
-/// a place in order costs a step for each that is farther.
+/// A short list is sorted, so that its farthest neighbour is last. Insertion
+/// costs a step for each farther neighbour. So a long list collects half as
+/// many again as it keeps, in any order, before it is cut.
 class NeighbourLists {
  public:
-  /// most: neighbours that a row may be offered, or more.
+  /// most: an upper bound on the number of neighbours that a row may be
+  /// offered.
   NeighbourLists(std::int64_t num_rows, std::int64_t k, std::int64_t most)
       : k_(k),
         room_(list_room(k, most)),
@@ -40,7 +41,8 @@ class NeighbourLists {
   double limit(Place row) const {
     return state(row).limit.load(std::memory_order_relaxed);
   }
-  /// Known from elsewhere: k points are at most this far. Before any offer.
+  /// Sets a limit known from elsewhere: k points are at most this far. Call it
+  /// before any offer.
   void set_limit(Place row, double distance) {
     state(row).limit.store(distance, std::memory_order_relaxed);
   }
@@ -51,7 +53,7 @@ class NeighbourLists {
     const Offered one = {distance, neighbour.value};
     return offer_all(row, &one, &one + 1);
   }
-  /// The same of several; what is beyond the limit is left.
+  /// The same for several neighbours; those beyond the limit are ignored.
   bool offer_all(Place row, const Offered* first, const Offered* end) {
     State& of_row = state(row);
     const Held held(of_row.lock);
@@ -66,15 +68,16 @@ class NeighbourLists {
     return true;
   }
 
-  /// Whether it has k, once all were offered.
+  /// Whether the row has k neighbours, after all were offered.
   bool is_full(Place row) const { return state(row).size >= k_; }
-  /// As if none had been offered, and nothing were known.
+  /// Removes the row's neighbours and its limit.
   void clear(Place row) {
     state(row).size = 0;
     set_limit(row, std::numeric_limits<double>::infinity());
   }
 
-  /// Sorts the row's list, once all were offered. Returns how many it has.
+  /// Sorts the row's list after all neighbours were offered. Returns its
+  /// length.
   std::int64_t sort(Place row) {
     std::int32_t& size = state(row).size;
     if (!is_long()) return size;
@@ -86,7 +89,7 @@ class NeighbourLists {
   std::int32_t* indices(Place row) { return index_.data() + row.value * room_; }
 
  private:
-  /// Of one row, in one place.
+  /// The state of one row, kept together for the cache.
   struct State {
     std::atomic<double> limit{std::numeric_limits<double>::infinity()};
     std::int32_t size = 0;
@@ -97,7 +100,7 @@ class NeighbourLists {
   }
   bool is_long() const { return k_ > kLongestInOrder; }
 
-  /// These two return the limit, lowered if it can be.
+  /// Both functions return the limit, lowered where possible.
   double put_in_order(Place row, const Offered& offered, double limit) {
     double* const distance = distances(row);
     std::int32_t* const index = indices(row);
@@ -118,8 +121,8 @@ class NeighbourLists {
     if (!is_full) ++size;
     return size == k_ ? std::min(limit, distance[k_ - 1]) : limit;
   }
-  /// Where nothing is known yet, k are the first that say something. Later
-  /// ones say more when there is no more room.
+  /// Without a limit, the first k neighbours give one. Later neighbours lower
+  /// it only when the list is full and cut.
   double append(Place row, const Offered& offered, double limit) {
     std::int32_t& size = state(row).size;
     distances(row)[size] = offered.distance;

@@ -1,8 +1,8 @@
 #pragma once
 
-// The k nearest of many by (distance, index), in time that grows with their
-// number alone: by cells of equal width from the nearest to the farthest, and
-// by comparisons within a cell.
+// Selects the k nearest of many by (distance, index), in time linear in their
+// number. It sorts distances into cells of equal width and compares only within
+// a cell.
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace fsknn {
 namespace cpu {
 
-/// A neighbour and how far it is.
+/// A neighbour and its distance.
 struct Offered {
   double distance;
   std::int32_t index;
@@ -23,7 +23,8 @@ struct Offered {
   }
 };
 
-/// Which cell a distance is in: none farther than another is in a nearer cell.
+/// Maps a distance to a cell. The map is monotone: a larger distance is never
+/// in a nearer cell.
 class DistanceCells {
  public:
   static constexpr int kMost = 1024;
@@ -42,7 +43,8 @@ class DistanceCells {
   int count() const { return count_; }
   int operator()(double distance) const {
     const double at = (distance - lowest_) * by_;
-    // What is no number, from an infinity, is the farthest, or all are.
+    // A NaN, which an infinity causes, goes to the last cell: then it is the
+    // farthest, or all distances go there.
     return at < count_ - 1 ? static_cast<int>(at) : count_ - 1;
   }
 
@@ -51,8 +53,8 @@ class DistanceCells {
   double lowest_, by_;
 };
 
-/// Puts the k nearest first, the farthest of them last, the others in any
-/// order. 0 < k <= size.
+/// Puts the k nearest first, the farthest of these at k - 1, and the others in
+/// any order. 0 < k <= size.
 inline void put_nearest_first(double* distance, std::int32_t* index,
                               std::int64_t size, std::int64_t k,
                               std::vector<Offered>& some) {

@@ -93,8 +93,8 @@ std::uint64_t hash_of(const double* row, std::int64_t size) {
   return hash;
 }
 
-/// For each point the one of lowest number whose prepared row has the same
-/// bits: itself, for most.
+/// Finds for each point the lowest-numbered point whose prepared row has the
+/// same bits. For most points this is the point itself.
 std::vector<std::int32_t> twins_of(const PreparedPoints& points) {
   const std::vector<std::int32_t>& id = points.order.id;
   std::vector<std::int32_t> twin(points.order.place.size());
@@ -125,10 +125,10 @@ std::vector<std::int32_t> twins_of(const PreparedPoints& points) {
   return twin;
 }
 
-/// One pass. Points stand in the order (searched first, component): chunks
-/// without a point to search, and chunks within a component, are passed over.
-/// A point that has a twin of lower number in its component is left out: the
-/// twin's edges are as long, and come first.
+/// One pass. Points are in the order (searched first, component). Chunks
+/// without a searched point, and chunks within one component, are skipped. A
+/// point with a twin of lower number in its component is omitted: the twin's
+/// edges have the same length and sort first.
 class Pass {
  public:
   Pass(const ExactPoints& exact, const Plan& plan, const FilterScale& scale,
@@ -200,7 +200,7 @@ class Pass {
                         std::memory_order_relaxed);
   }
 
-  /// Whether the component's shortest edge changed.
+  /// Returns whether the component's shortest edge changed.
   bool offer(std::size_t c, const TreeEdge& edge) {
     const std::lock_guard<std::mutex> held(lock_[c]);
     if (!shorter(edge, best_[c])) return false;
@@ -211,7 +211,7 @@ class Pass {
 
   bool has_work(const Chunk& chunk) const {
     const auto at = [](std::int64_t p) { return static_cast<std::size_t>(p); };
-    // Those to search stand first.
+    // The searched points are first, so that the first row decides.
     if (!searched_[at(chunk.row0)] && !searched_[at(chunk.column0)])
       return false;
     const std::int32_t c = component_[at(chunk.row0)];
@@ -227,7 +227,7 @@ class Pass {
   /// Hits are offered to the components of both points.
   class Sink : public SinkDefaults {
    public:
-    // Few: the first hits of a component bring its threshold down.
+    // A small batch, because the first hits of a component lower its threshold.
     static constexpr std::size_t kHits = 256;
 
     explicit Sink(Pass& pass) : s_(pass) {}
@@ -331,7 +331,8 @@ void OutsideSearch::lower(const std::vector<std::int32_t>& component,
     complete(scale_, rows_);
     twin_ = twins_of(exact_.points);
   }
-  // How many passes there will be is not known: half of the rest each.
+  // The number of passes is unknown, so that each reports half of the remaining
+  // share.
   const double from = 1.0 - std::ldexp(1.0, -passes_);
   ++passes_;
   Pass pass(exact_, plan_, scale_, thresholds_, rows_, twin_, component, search,

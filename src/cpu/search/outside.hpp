@@ -1,7 +1,7 @@
 #pragma once
 
-// The shortest edges that leave components of points, by the filter and the
-// exact step of the CPU engine.
+// Finds the shortest edges that leave components of points, by the filter and
+// the exact step of the CPU engine.
 
 #include <cstdint>
 #include <memory>
@@ -19,16 +19,16 @@ namespace fsknn {
 namespace cpu {
 
 /// Points in their exact form, and the distance of any two of them. Points are
-/// known by their numbers here.
+/// given by their numbers.
 class ExactPoints : public Ranks {
  public:
-  /// progress (may be null) is only asked whether to go on.
+  /// progress (may be null) is polled only for interrupts.
   ExactPoints(const Request& request, const RowSource& source,
               Progress* progress);
 
   bool is_near(std::int32_t i, const TreeEdge& edge, std::int64_t k,
                const std::vector<std::int32_t>& members) const override;
-  /// The signed r of an edge's ends; for correlations only.
+  /// The signed r of an edge's ends; only for correlations.
   double correlation(const TreeEdge& edge) const;
 
   Place place(std::int32_t i) const {
@@ -48,8 +48,8 @@ class ExactPoints : public Ranks {
               Progress* progress);
 };
 
-/// One pass over the pairs of points to search and all others, with one
-/// threshold for each component: its shortest leaving edge so far.
+/// Searches all pairs of a searched point and any other point in one pass. Each
+/// component has one threshold: its shortest leaving edge so far.
 class OutsideSearch final : public Outside {
  public:
   OutsideSearch(const ExactPoints& exact, const Request& request,
@@ -68,7 +68,7 @@ class OutsideSearch final : public Outside {
   FilterScale scale_;
   Thresholds thresholds_;
   FilterRows rows_;                 ///< in the order of exact_.points
-  std::vector<std::int32_t> twin_;  ///< [points]: the first with the same row
+  std::vector<std::int32_t> twin_;  ///< [points]: the first with an equal row
   int passes_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// Rows that a thread takes at a time.
+// The number of rows in a thread's task.
 constexpr std::int64_t kBlock = 64;
 
 class PairWorker {
@@ -61,7 +61,7 @@ class PairWorker {
   const double missing_;
   double* const out_;
   RowSums sums_of_;
-  std::vector<std::int64_t> ranks_;  ///< of the row's pairs that have an r
+  std::vector<std::int64_t> ranks_;  ///< of the row's pairs with an r
 };
 
 }  // namespace

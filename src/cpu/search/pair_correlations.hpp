@@ -1,6 +1,6 @@
 #pragma once
 
-// Correlations of pairs that are named, where no search is needed.
+// Correlations of listed pairs, where no search is needed.
 
 #include "core/base/progress.hpp"
 #include "core/search/contrast.hpp"
@@ -9,9 +9,9 @@
 namespace fsknn {
 namespace cpu {
 
-/// out: [rows x k] as `pairs`, the signed r of each row's point with each point
-/// of its list, as a search gives it; `missing` where there is none, or where
-/// either was left out.
+/// out: [rows x k] as `pairs`. It has the signed r of each row's point with
+/// each point of its list, as a search gives it. It is `missing` where there is
+/// no point, or where either was skipped.
 void pair_correlations(const ExactPoints& exact, const ListMatrix& pairs,
                        int num_threads, Progress* progress, double missing,
                        double* out);

@@ -17,8 +17,9 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-/// One thread's counts. Side by side, since the next pair is often of the same
-/// slot, and an addition to one place waits for the one before.
+/// One thread's counts. Each slot has several counters side by side: the next
+/// pair is often in the same slot, and an addition would wait for the last one
+/// to the same counter.
 class Tally {
  public:
   static constexpr std::size_t kAside = 4;
@@ -26,7 +27,7 @@ class Tally {
   explicit Tally(const PairBins& bins)
       : bins_(bins), count_(bins.num_slots() * kAside, 0) {}
 
-  /// turn: any number.
+  /// turn: any number; consecutive numbers use different counters.
   void add(std::int32_t slot, std::int64_t turn) {
     ++count_[static_cast<std::size_t>(slot) * kAside +
              static_cast<std::size_t>(turn) % kAside];
@@ -36,7 +37,7 @@ class Tally {
     least_ = std::min(least_, value);
     largest_ = std::max(largest_, value);
   }
-  /// By one thread at a time.
+  /// Call it from one thread at a time.
   void add_to(PairCounts& all) const {
     for (std::size_t i = 0; i < count_.size(); ++i)
       all.count[i / kAside] += count_[i];
@@ -50,7 +51,7 @@ class Tally {
   double least_ = HUGE_VAL, largest_ = -HUGE_VAL;
 };
 
-/// All that the threads of one pass read.
+/// The inputs that all threads of one pass share.
 struct Work {
   const Kernels& kernels;
   const MetricEntry& metric;
@@ -61,10 +62,10 @@ struct Work {
   const BinTable& table;
   std::int64_t chunk_size;
 
-  /// The filter's sum of a pair is the contract's.
+  /// Whether the filter's sum of a pair is the contract's.
   bool sums_are_exact() const { return scale.form->exact_sum != nullptr; }
   bool filtered() const { return table.serves() || sums_are_exact(); }
-  /// What is counted, from the contract's sum of the pair at these places.
+  /// The counted value, from the contract's sum of the pair at these places.
   double value_of(double sum, std::int64_t row, std::int64_t column) const {
     const double a = points.points->sums[row], b = points.points->sums[column];
     if (value.of_sums()) return value(metric.similarity(sum, a, b));
@@ -72,8 +73,8 @@ struct Work {
   }
 };
 
-/// Pairs of points whose sums are counted at once where they tell the slot or
-/// the value itself; the others are kept for the exact step.
+/// Counts a pair at once if its filter sum determines the slot or the value;
+/// keeps the others for the exact step.
 class CountedPairs : public PairsDefaults {
  public:
   using Threshold = std::int32_t;
@@ -108,7 +109,8 @@ class CountedPairs : public PairsDefaults {
     for (int i = 0; i < kRows; ++i) {
       keep[i] = 0;
       if (r + i >= at.num_rows) continue;
-      // On the diagonal each pair from one side, and no row with itself.
+      // On the diagonal each pair is counted from one side, and no row with
+      // itself.
       const std::int64_t first =
           at.diagonal ? std::max<std::int64_t>(0, r + i + 1 - c) : 0;
       if (first >= end) continue;
@@ -138,7 +140,7 @@ class CountedPairs : public PairsDefaults {
   static constexpr bool has(double) { return true; }
 
  private:
-  /// Row i of the tile that is at these places, columns first to end - 1.
+  /// Adds columns first to end - 1 of row i in the tile at these places.
   void add_values(std::int64_t row, std::int64_t column, int i,
                   std::int64_t first, std::int64_t end) {
     const Side side = rows_.side(nullptr, row + i);
@@ -185,7 +187,7 @@ class CountingSink : public SinkDefaults {
   Chunk at_ = {};
 };
 
-/// Pairs over common samples, all by the exact step.
+/// Counts pairs over common samples, all by the exact step.
 class MaskedTaker {
  public:
   MaskedTaker(const PairBins& bins, const PairValue& value, PairCounts& all)

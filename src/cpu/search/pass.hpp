@@ -1,9 +1,9 @@
 #pragma once
 
 // One pass over pairs of points, chunk by chunk: a tile of the filter, its
-// hits, and now and then the exact step for those. What kind of pairs they are,
-// and what becomes of a hit, are template parameters: a call through a pointer
-// for each hit would be felt.
+// hits, and in batches the exact step for these. The kind of pairs and the
+// treatment of hits are template parameters, because a call through a pointer
+// for each hit would be slow.
 
 #include <algorithm>
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace cpu {
 /// A chunk of the matrix of distances, by places.
 struct Chunk {
   std::int64_t row0, column0, num_rows, num_columns;
-  bool diagonal;  ///< met with itself: each pair from one side
+  bool diagonal;  ///< compared with itself: each pair from one side
 
   double pairs() const {
     return static_cast<double>(num_rows) * static_cast<double>(num_columns) *
@@ -29,10 +29,10 @@ struct Chunk {
   }
 };
 
-/// How many pairs a pass dealt with.
+/// The numbers of pairs in a pass, by the step that decided them.
 struct PassCounts {
   double filtered = 0, exact = 0;
-  double apart = 0;  ///< left out by what is known of their points
+  double apart = 0;  ///< pruned by the keys of their points
   void add(const PassCounts& other) {
     filtered += other.filtered;
     apart += other.apart;
@@ -40,53 +40,54 @@ struct PassCounts {
   }
 };
 
-/// What a sink has where it needs nothing else. A sink has besides
-///   kHits: hits that are collected before the exact step;
-///   enter(chunk, row_threshold, column_threshold): fills both, [chunk_size],
-///     what is beyond the chunk with what keeps none; they stay, and may be
-///     lowered until the next chunk. False: no pair of the chunk is wanted;
-///   take(hit, value): a pair by its numbers within the chunk, and what the
-///     exact step has of it.
+/// The defaults of a sink. A sink also has
+///   kHits: the number of hits to collect before the exact step;
+///   enter(chunk, row_threshold, column_threshold): fills both arrays,
+///     [chunk_size], and pads them beyond the chunk with the value that keeps
+///     no pair. They stay valid, and the sink may lower them, until the next
+///     chunk. Returns false if no pair of the chunk is wanted;
+///   take(hit, value): takes a pair by its numbers within the chunk, and the
+///     value that the exact step found.
 struct SinkDefaults {
-  /// Whether a pair that the filter let pass is wanted.
+  /// Whether the sink wants a pair that passed the filter.
   bool wanted(std::int32_t, std::int32_t) const { return true; }
-  /// After a batch of hits.
+  /// Called after a batch of hits.
   void settled() {}
-  /// At a thread's end, one at a time.
+  /// Called at the end of each thread, one thread at a time.
   void merge() {}
 };
 
-/// What pairs have that are met one and all.
+/// The defaults of pairs that are never pruned.
 struct PairsDefaults {
-  /// Before the tiles of a chunk, by the thresholds that its points have then:
-  /// whether any of its pairs may pass.
+  /// Whether any pair of a chunk may pass, by the current thresholds of its
+  /// points. Called before the chunk's tiles.
   template <class Threshold>
   bool any_near(const Chunk&, const Threshold*, const Threshold*) {
     return true;
   }
-  /// Whether no pair of that tile may: it is left out.
+  /// Whether no pair of that tile may pass, so that the tile is skipped.
   bool is_apart(const Chunk&, std::int64_t, std::int64_t) const {
     return false;
   }
-  /// Takes out those hits of the filter's that a closer one drops, by the
-  /// thresholds that there are now.
+  /// Removes hits that a more exact filter drops at the current thresholds.
   template <class Threshold>
   void look_again(const Chunk&, const Threshold*, const Threshold*,
                   std::vector<Pair>&) {}
 };
 
-/// One thread's hand in a pass. Pairs has, besides what PairsDefaults are for,
-///   Threshold, kRows: rows of a tile, whose columns are Tile::columns;
-///   num_rows(), num_columns(): how many points there are either way;
+/// One thread's part of a pass. Pairs has, besides the members of
+/// PairsDefaults,
+///   Threshold, kRows: the rows of a tile, whose columns are Tile::columns;
+///   num_rows(), num_columns(): the number of points on either side;
 ///   has_filter(), keep_none();
 ///   enter(chunk);
 ///   tile(chunk, row, column, panels, row_threshold, column_threshold, keep):
-///     bit c of keep[r], where the pair may pass: without pairs beyond the
-///     chunk's end, or on the wrong side of the diagonal, or with them;
-///   hit(chunk, pair, row, column): a pair that it kept of that tile, or that
-///     no filter has seen, is among the next hits of
-///   exact(hits, values), and has(value): whether the pair has one at all;
-///   tile_cost(): nanoseconds, roughly.
+///     sets bit c of keep[r] where the pair may pass. Pairs beyond the chunk's
+///     end, or below the diagonal, may have any bit;
+///   hit(chunk, pair, row, column): notes that a pair of that tile, kept or
+///     unfiltered, is among the next hits for
+///   exact(hits, values), and has(value): whether the pair has a value at all;
+///   tile_cost(): approximate nanoseconds.
 template <class Pairs, class Sink>
 class ChunkPass {
  public:
@@ -106,7 +107,7 @@ class ChunkPass {
   ChunkPass(const ChunkPass&) = delete;
   ChunkPass& operator=(const ChunkPass&) = delete;
 
-  /// All pairs of a chunk: filter, exact, sink.
+  /// Processes all pairs of a chunk: filter, exact step, sink.
   void chunk(std::int64_t row_chunk, std::int64_t column_chunk) {
     at_.row0 = row_chunk * size_;
     at_.column0 = column_chunk * size_;
@@ -124,7 +125,7 @@ class ChunkPass {
     }
     double skipped = 0.0;
     for (std::int64_t c = 0; c < at_.num_columns; c += Tile::columns) {
-      // Below the diagonal: met from the other side.
+      // Tiles below the diagonal are processed from the other side.
       const std::int64_t end = at_.diagonal
                                    ? std::min(at_.num_rows, c + Tile::columns)
                                    : at_.num_rows;
@@ -151,7 +152,7 @@ class ChunkPass {
   const PassCounts& counts() const { return counts_; }
 
  private:
-  /// As many as Chunk::pairs() counts of it.
+  /// The number of the tile's pairs that Chunk::pairs() counts.
   double pairs_of_tile(std::int64_t r, std::int64_t c) const {
     const std::int64_t rows =
         std::min<std::int64_t>(Pairs::kRows, at_.num_rows - r);
@@ -177,7 +178,8 @@ class ChunkPass {
     poll_after(pairs_.tile_cost());
   }
 
-  /// As a filter that drops no pair but of two that both look for none.
+  /// Replaces the filter. It drops only pairs whose points both take no
+  /// neighbour.
   void keep_all(std::int64_t row, std::int64_t column, std::uint64_t* keep) {
     const auto none = pairs_.keep_none();
     std::uint64_t open = 0;
@@ -194,10 +196,10 @@ class ChunkPass {
     poll_after(100.0);
   }
 
-  /// The pairs that `keep` has bits for, to the end of the hits: without those
-  /// past the chunk's end, and on the diagonal each from one side and no row
-  /// with itself. Column by column, so that the exact step reads a column once
-  /// for all of the tile's few rows.
+  /// Appends the pairs with a bit in `keep` to the hits. It omits pairs beyond
+  /// the chunk's end; on the diagonal it takes each pair from one side and no
+  /// row with itself. It goes column by column, so that the exact step reads a
+  /// column once for the tile's few rows.
   void collect(std::int64_t row, std::int64_t column,
                const std::uint64_t* keep) {
     std::uint64_t any = 0;
@@ -222,7 +224,7 @@ class ChunkPass {
     pairs_.hit(at_, pair, row, column);
   }
 
-  /// The exact step of the hits so far, and what it found to the sink.
+  /// Computes the hits so far by the exact step and passes them to the sink.
   void settle() {
     if (hits_.empty()) return;
     pairs_.look_again(at_, row_threshold_.data(), column_threshold_.data(),
@@ -249,11 +251,11 @@ class ChunkPass {
 /// The chunks of a pass.
 struct ChunkGrid {
   std::int64_t down, across;
-  bool symmetric;         ///< each unordered pair of splits once
+  bool symmetric;         ///< each unordered pair of splits only once
   std::int64_t span = 1;  ///< rounds of the circulant schedule in a piece
 };
 
-/// The chunks of one piece of a grid's schedule.
+/// Processes the chunks of one piece of a grid's schedule.
 template <class Pass>
 void run_piece(const CirculantSchedule& schedule, std::int64_t at, Pass& pass) {
   const CirculantSchedule::Piece piece = schedule.piece(at);
@@ -263,7 +265,8 @@ void run_piece(const CirculantSchedule& schedule, std::int64_t at, Pass& pass) {
   }
 }
 
-/// All chunks of the grid by all threads; make_pass() is each one's ChunkPass.
+/// Processes all chunks of the grid on all threads; make_pass() makes each
+/// thread's ChunkPass.
 template <class MakePass>
 PassCounts run_pass(const ChunkGrid& grid, int num_threads, Stretch stretch,
                     MakePass make_pass) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Pairs of prepared points as a pass meets them (pass.hpp): the filter of their
-// metric, and the contract's sums.
+// Pairs of prepared points in a pass (pass.hpp): the filter of their metric and
+// the contract's sums.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,25 +19,27 @@
 namespace fsknn {
 namespace cpu {
 
-/// Points in both forms: all there are, or a block of them.
+/// All points, or a block of them, in the exact form and in the filter's.
 struct PointBlock {
   const PreparedPoints* points = nullptr;
   const FilterRows* filter = nullptr;
-  Place first_place = {0};  ///< of all places, at which a block starts
+  Place first_place = {0};  ///< the place, among all, at which the block starts
   PointId first_id = {0};   ///< the number of the block's point 0
-  /// The places of some of the points, in the order of `filter`; null: all, as
-  /// they stand.
+  /// The places of some of the points, in the order of `filter`; null: all
+  /// points, in their order.
   const std::vector<std::int32_t>* place_at = nullptr;
-  /// Of the lists that each row has (see PointGroups), the one of these points.
+  /// The number of these points' list among the lists of a row (see
+  /// PointGroups).
   std::int64_t list = 0;
-  /// Of points in order of their keys, as they stand in `filter`; else null.
+  /// Set if the points are in the order of their keys, as in `filter`; else
+  /// null.
   const SortedPoints* sorted = nullptr;
 
   std::int64_t size() const {
     return place_at != nullptr ? static_cast<std::int64_t>(place_at->size())
                                : points->size();
   }
-  /// The place of the point that comes so many-th, from 0, in `filter`.
+  /// The place of the `at`-th point (from 0) in `filter`.
   Place place(std::int64_t at) const {
     return {place_at != nullptr ? (*place_at)[static_cast<std::size_t>(at)]
                                 : at};
@@ -46,13 +48,13 @@ struct PointBlock {
   PointId id(Place place) const {
     return {first_id.value + points->order.id_at(place).value};
   }
-  /// The same place among those of all blocks.
+  /// The same place, counted among the places of all blocks.
   Place among_all(Place place) const {
     return {first_place.value + place.value};
   }
 };
 
-/// What the keys of a chunk's points say of its tiles.
+/// Prunes tiles of a chunk by the keys of its points.
 class ChunkKeys {
  public:
   ChunkKeys(const PointBlock& rows, const PointBlock& columns,
@@ -88,7 +90,7 @@ class ChunkKeys {
   }
 
  private:
-  /// Of each `size` points, and of all of them, the farthest reach.
+  /// The largest reach of each `size` points, in `reach`, and of all points.
   static double farthest(const FilterScale& scale,
                          const std::int32_t* threshold, std::int64_t count,
                          std::int64_t size, double* reach) {
@@ -161,7 +163,7 @@ class PreparedPairs : public PairsDefaults {
                   b_.side(column_threshold + c, column), keep);
   }
 
-  /// A pair of the last tile is a hit.
+  /// Notes that a pair of the last tile is a hit.
   void hit(const Chunk& at, const Pair& pair, std::int64_t r, std::int64_t c) {
     if (form_.exact_sum == nullptr) return;
     found_.push_back(
@@ -205,8 +207,8 @@ class PreparedPairs : public PairsDefaults {
   const double tile_cost_;
   SecondLook second_look_;
   ChunkRows rows_, columns_;
-  std::vector<Pair> pairs_;    ///< hits by the numbers of exact rows
-  std::vector<double> found_;  ///< the sums of hits that the filter has told
+  std::vector<Pair> pairs_;    ///< hits, by the numbers of exact rows
+  std::vector<double> found_;  ///< the hits' sums, if the filter's are exact
   alignas(64) std::int32_t tile_[Tile::rows * Tile::columns];
 };
 

@@ -53,7 +53,8 @@ Search::Found Search::found_of(const PointBlock& rows, std::int64_t at,
   return {lists_.distances(list), lists_.indices(list), size};
 }
 
-/// A meeting's chunks, in pieces that are numbered on over all meetings.
+/// A meeting's chunks, in pieces that are numbered consecutively over all
+/// meetings.
 class Search::Part {
  public:
   using Pass = ChunkPass<PreparedPairs, Sink>;
@@ -93,9 +94,10 @@ class Search::Part {
   }
 
  private:
-  /// Few enough rounds that every thread has some 16 pieces of each stretch of
-  /// rounds, so that none waits long for the last. In order of keys the first
-  /// rounds are those of the nearest: all rows come to them first.
+  /// The number of rounds in a piece. Every thread gets some 16 pieces of that
+  /// many rounds, so that no thread waits long for the last piece. In the order
+  /// of keys the first rounds compare the nearest keys, so that all rows do
+  /// these first.
   static std::int64_t span(const Search& search, const Meeting& meeting) {
     if (meeting.sorted()) return 1;
     const std::int64_t down = search.chunks_of(*meeting.rows);
@@ -120,7 +122,7 @@ void Search::meet(const std::vector<Meeting>& meetings, double from,
     parts.emplace_back(*this, meeting, num_pieces);
     num_pieces = parts.back().end_piece();
   }
-  /// One thread: in one part at a time.
+  /// The state of one thread, which works on one part at a time.
   struct Hand {
     const Part* part = nullptr;
     std::unique_ptr<Part::Pass> pass;
@@ -235,11 +237,12 @@ bool Search::emit(const Neighbours& out, const std::vector<std::int32_t>& place,
   return !beyond;
 }
 
-/// first: where the list's first neighbour stands in `out`.
+/// first: the position of the list's first neighbour in `out`.
 void Search::emit_list(const Neighbours& out, std::int64_t first, Place list,
                        std::atomic<bool>* beyond) {
   const std::int64_t k = request_.k, step = out.step();
-  // Never so, by the proof; but never garbage either.
+  // The proof excludes this. The check ensures that a fault never returns
+  // garbage.
   if (lists_.sort(list) < k)
     throw std::logic_error("a list of neighbours is not full");
   const double* distance = lists_.distances(list);
@@ -252,14 +255,15 @@ void Search::emit_list(const Neighbours& out, std::int64_t first, Place list,
   }
 }
 
-/// What a meeting's rows are seeded from. num_groups: 0: there is too little.
+/// The sample that seeds a meeting's rows. num_groups is 0 if there are too few
+/// points.
 struct Search::Sample {
   const Meeting& meeting;
   const PointBlock& rows;
   const PointBlock& columns;
   std::int64_t num_chunks = 0;
   int num_groups = 0;
-  std::int64_t rank = 0;  ///< of the sample's distances, the row's limit
+  std::int64_t rank = 0;  ///< the rank of a row's limit in the sample
   bool certain = true;
   Side side(const FilterRows& of, std::int64_t place) const {
     return certain ? of.upper_side(place) : of.likely_side(place);
@@ -277,9 +281,9 @@ std::int64_t Search::nearest_chunk(const Meeting& meeting,
   return std::min(before, meeting.columns->size() - 1) / size;
 }
 
-/// How many of `seen` points, drawn from `all`, are among the k nearest, and no
-/// more nearly always: as many as are to be expected, and 3.5 standard
-/// deviations and 3. Of 10,000 rows some two or three have more.
+/// A rank that the number of a row's k nearest among `seen` of `all` points
+/// rarely exceeds: the expected number, plus 3.5 standard deviations, plus 3.
+/// Of 10,000 rows two or three exceed it.
 std::int64_t Search::likely_rank(std::int64_t k, std::int64_t seen,
                                  std::int64_t all, Seeds seeds) {
   const double share = static_cast<double>(seen) / static_cast<double>(all);
@@ -300,13 +304,13 @@ Search::Sample Search::sample_of(const Meeting& meeting, Seeds seeds) const {
   const bool own = among_themselves(sample.rows, columns);
   const std::int64_t others = full_chunks - (own && !meeting.sorted() ? 1 : 0);
   if (!scale_.has_filter() || others < 1) return sample;
-  // In order of keys a row's own chunk is its nearest, and the row itself may
-  // be one of those that are seen.
+  // In the order of keys a row's own chunk is its nearest, and the row itself
+  // may be in the sample.
   const std::int64_t k = num_seeds() + (own && meeting.sorted() ? 1 : 0);
-  // With m points seen beforehand, about k log(n / m) pairs a row pass the
-  // filter until its list is final. Where m is k times the price of such a pair
-  // (some 200 cycles) over that of a filtered one, one more would cost as much
-  // as it saves.
+  // With a sample of m points, about k log(n / m) pairs of a row pass the
+  // filter until its list is final. The sample has k c points, where c is the
+  // cost of such a pair (some 200 cycles) over that of a filtered pair. At that
+  // size another sampled point costs as much as it saves.
   const double filtered_pair =
       (static_cast<double>(columns.filter->steps) / 2 + 6) / 16;
   const std::int64_t wanted =
@@ -315,8 +319,8 @@ Search::Sample Search::sample_of(const Meeting& meeting, Seeds seeds) const {
                                 1.0);
   sample.num_chunks =
       std::max<std::int64_t>(1, std::min({wanted, others, full_chunks / 4}));
-  // The nearest by their keys tell more, and the first chunks that are met
-  // tell the rest.
+  // The points with the nearest keys give better limits than a random sample,
+  // and the first chunks of the search improve them. So fewer chunks suffice.
   if (meeting.sorted())
     sample.num_chunks = std::min<std::int64_t>(others, 1 + 2 * k / size);
   const std::int64_t num_panels = sample.num_chunks * size / Tile::panel;
@@ -325,8 +329,8 @@ Search::Sample Search::sample_of(const Meeting& meeting, Seeds seeds) const {
   if (seeds != Seeds::certain && !meeting.sorted())
     sample.rank = std::min(
         k, likely_rank(k, sample.num_chunks * size, columns.size(), seeds));
-  // The rank-th smallest of the groups' minima must exist, and be little more
-  // than that of all.
+  // The rank-th smallest minimum of a group must exist, and be close to the
+  // rank-th smallest of all distances.
   const std::int64_t minima = sample.rank < k ? 4 * sample.rank : 2 * k;
   const int num_groups = static_cast<int>(std::min<std::int64_t>(
       num_panels, (minima + Tile::panel - 1) / Tile::panel));

@@ -1,7 +1,7 @@
 #pragma once
 
-// One search: points met by points, filter, exact step and lists. All points
-// may be there at once, or some of them at a time, in blocks.
+// One search of points against points: filter, exact step and lists. The points
+// may be in memory all at once, or in blocks, a few at a time.
 
 #include <atomic>
 #include <cstdint>
@@ -24,14 +24,14 @@ namespace cpu {
 
 class Search {
  public:
-  /// num_places: of all points (queries) whose neighbours are found, each of
-  /// which has a list for each group, or one. `scale` must have its slack; it
-  /// and the other references must stay.
+  /// num_places: the number of points (or queries) whose neighbours are found.
+  /// Each has one list, or one for each group. `scale` must have its slack. It
+  /// and the other references must outlive the search.
   Search(const Request& request, const Plan& plan, const Kernels& kernels,
          const DistanceRule& rule, const FilterScale& scale, bool is_graph,
          std::int64_t num_places, Progress* progress);
 
-  /// Two blocks whose points are met; they must stay.
+  /// Two blocks whose points are compared; they must outlive the search.
   struct Meeting {
     const PointBlock* rows;
     const PointBlock* columns;
@@ -40,24 +40,27 @@ class Search {
     }
   };
 
-  /// What is farther than this from a row, by its place in the block, is none
-  /// of its neighbours. Before all else; -infinity: it has none.
+  /// Sets the limit of a row, given by its place in the block: no point beyond
+  /// it is a neighbour. Call it before anything else. -infinity: the row takes
+  /// no neighbours.
   void set_limit(const PointBlock& rows, std::int64_t at, double limit);
 
-  /// A first threshold for every row of each meeting, before it is met by any,
-  /// from some chunks of the columns, whose points are a random sample of the
-  /// block, or those whose keys are nearest.
-  ///   certain: k of them are at most that far;
-  ///   likely: so many are that k of all columns will be, nearly always. Then
-  ///     fill_short() comes last of all;
-  ///   hasty: the same of every other row (a testing aid).
+  /// Sets a first threshold for every row of each meeting, before the row is
+  /// compared. It comes from some chunks of the columns: a random sample of the
+  /// block, or the points with the nearest keys.
+  ///   certain: k of these points are at most that far;
+  ///   likely: so many of them are that, with high probability, k of all
+  ///     columns are. Then fill_short() must come last;
+  ///   hasty: likely, with the expected number, which fails for about half of
+  ///     the rows (a testing aid).
   /// from, to: shares of the whole work.
   enum class Seeds { certain, likely, hasty };
   void seed(const std::vector<Meeting>& meetings, double from, double to,
             Seeds seeds = Seeds::certain);
 
-  /// Rows with fewer than k neighbours, since their first threshold was too
-  /// low, meet all columns in the exact step. Returns how many these are.
+  /// Recomputes, by the exact step against all columns, the rows with fewer
+  /// than k neighbours, whose first threshold was too low. Returns their
+  /// number.
   std::int64_t fill_short(const Meeting& meeting);
 
   /// No neighbour of a row is farther than this.
@@ -65,21 +68,22 @@ class Search {
     return lists_.limit(list_of(rows, at, rows));
   }
 
-  /// All pairs of the two blocks of each meeting, by all threads together. Of a
-  /// graph either is a neighbour of the other, and a block may meet itself.
+  /// Compares all pairs of the two blocks of each meeting, on all threads
+  /// together. In a graph either point is a neighbour of the other, and a block
+  /// may be compared with itself.
   void meet(const std::vector<Meeting>& meetings, double from, double to);
 
-  /// The same of all points of a graph, where two of one group are no pair.
+  /// The same for all points of a graph, except pairs within one group.
   void meet_apart(const PointBlock& points, double from, double to);
 
-  /// Writes out the lists, and correlations where `columns` is given. place:
-  /// where each row's list stands, -1: the row is left out. Returns whether all
+  /// Writes the lists, and correlations where `columns` is given. place: the
+  /// place of each row's list; -1: the row was skipped. Returns whether all
   /// distances are within range.
   bool emit(const Neighbours& out, const std::vector<std::int32_t>& place,
             const PreparedPoints* rows, const PreparedPoints* columns);
 
-  /// What a row has found of the columns, by its place in the block, sorted.
-  /// Once, after all pairs were met.
+  /// The sorted neighbours of a row, given by its place in the block, among the
+  /// columns. Call it once, after all pairs were compared.
   struct Found {
     const double* distance;
     const std::int32_t* index;
@@ -103,17 +107,17 @@ class Search {
   std::int64_t chunks_of(const PointBlock& block) const {
     return (block.size() + plan_.chunk_size - 1) / plan_.chunk_size;
   }
-  /// Where a row's list of the columns stands.
+  /// The place of a row's list for the columns.
   Place list_of(const PointBlock& rows, std::int64_t row,
                 const PointBlock& columns) const {
     return {columns.list * num_places_ + rows.among_all(rows.place(row)).value};
   }
-  /// Whether the points of a block meet each other.
+  /// Whether the points of a block are compared with each other.
   bool among_themselves(const PointBlock& rows,
                         const PointBlock& columns) const {
     return is_graph_ && rows.filter == columns.filter;
   }
-  /// Which of the lists that a row has here comes so many-th in its answer.
+  /// The stored number of a row's list that has this number in its answer.
   std::int64_t stored_list(AnswerRow row, std::int64_t number) const {
     const PointGroups* const groups = request_.groups.get();
     if (groups == nullptr || groups->lists() != PointGroups::Lists::others)
@@ -121,13 +125,14 @@ class Search {
     return number + (number >= groups->of_row(row) ? 1 : 0);
   }
   void set_threshold(Place list);
-  /// The point that a row is, where it is a query; -1: none.
+  /// The point that is the same as a query; -1: none.
   PointId self_of(AnswerRow row) const {
     return {request_.query_self.empty()
                 ? -1
                 : request_.query_self[static_cast<std::size_t>(row.value)]};
   }
-  /// Points to have seen for k that count: a query may be one of them itself.
+  /// The number of points that must be seen for k neighbours: a query may
+  /// itself be one of the points.
   std::int64_t num_seeds() const {
     return request_.k + (request_.query_self.empty() ? 0 : 1);
   }
@@ -151,11 +156,11 @@ class Search {
   const FilterScale& scale_;
   const bool is_graph_;
   const std::int64_t num_places_;
-  bool apart_ = false;  ///< two points of one group are no pair
+  bool apart_ = false;  ///< pairs within one group are omitted
   Progress* progress_;
   Thresholds thresholds_;
   NeighbourLists lists_;
-  std::unique_ptr<std::atomic<std::int32_t>[]> threshold_;  ///< of lists
+  std::unique_ptr<std::atomic<std::int32_t>[]> threshold_;  ///< [lists]
   PassCounts counts_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What becomes of a search's hits: a part of search.cpp.
+// The treatment of a search's hits; only search.cpp includes this.
 
 #include <algorithm>
 #include <cmath>
@@ -12,9 +12,9 @@
 namespace fsknn {
 namespace cpu {
 
-/// Hits are offered to the lists, whose limits become the thresholds: a list's
-/// hits of a batch together, so that it is sought, locked and held against its
-/// threshold once.
+/// Offers hits to the lists, whose limits become the thresholds. The hits of
+/// one list in a batch are offered together, so that it is found, locked and
+/// compared with its threshold once.
 class Search::Sink : public SinkDefaults {
  public:
   static constexpr std::size_t kHits = 2048;
@@ -61,7 +61,7 @@ class Search::Sink : public SinkDefaults {
   }
 
  private:
-  /// The points of a chunk along one of its sides, and what was found for them.
+  /// The points along one side of a chunk, and the neighbours found for them.
   class Edge {
    public:
     Edge(const PointBlock& block, const PointBlock& others, std::int64_t size)
@@ -70,7 +70,7 @@ class Search::Sink : public SinkDefaults {
           limit_(static_cast<std::size_t>(size)),
           end_(static_cast<std::size_t>(size) + 1) {}
 
-    /// look: whether these points look for neighbours.
+    /// look: whether these points take neighbours.
     void enter(const Search& s, std::int64_t first, std::int64_t count,
                std::int32_t* threshold, bool look) {
       first_ = first;
@@ -87,7 +87,7 @@ class Search::Sink : public SinkDefaults {
     double sum_of(std::int32_t at) const {
       return block_.points->sums[block_.place(first_ + at).value];
     }
-    /// Of its list, or what that was when it was last looked up.
+    /// The limit of the point's list when it was last read.
     double limit(std::int32_t at) const {
       return limit_[static_cast<std::size_t>(at)];
     }
@@ -95,10 +95,11 @@ class Search::Sink : public SinkDefaults {
       kept_.push_back({{distance, neighbour.value}, at});
       ++end_[static_cast<std::size_t>(at) + 1];
     }
-    /// All that was kept, point by point.
+    /// Offers everything that was kept, point by point.
     void offer(Search& s) {
       if (kept_.empty()) return;
-      // end_[p]: where those of point p begin, and then where they end.
+      // end_[p] is where the offers of point p begin; after the loop, where
+      // they end.
       for (std::size_t p = 1; p < end_.size(); ++p) end_[p] += end_[p - 1];
       offers_.resize(kept_.size());
       for (const Kept& one : kept_)

@@ -1,7 +1,7 @@
 #pragma once
 
-// The similarities of all pairs, or of all triples, a byte each, as CoMet
-// writes them (Joubert et al. 2018): floor(255 c), by the second point, then
+// The similarities of all pairs or triples in one byte each, as CoMet writes
+// them (Joubert et al. 2018): floor(255 c), ordered by the second point, then
 // the third, then the first.
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 namespace fsknn {
 namespace cpu {
 
-/// Gives them stretch by stretch, so that none but the next is ever held.
+/// Returns the bytes range by range, so that only one range is held at a time.
 class SimilarityBytes {
  public:
   /// num_way: 2 or 3. The metric must be proportional or sorensen, and no point
-  /// left out.
+  /// may be skipped.
   SimilarityBytes(const Request& request, int num_way, const RowSource& source,
                   Progress* progress);
-  /// The next ones, about as many as `most` (a whole number of rows: the first
-  /// points of one second, and third); none: all were given.
+  /// Returns the next bytes, about `most` of them (a whole number of rows: the
+  /// first points of one second and third point). An empty vector is the end.
   std::vector<std::uint8_t> next(std::int64_t most, Progress* progress);
 
  private:
-  /// All points before `second`, with it, and with `third` where there is one.
+  /// All points before `second`, paired with it, and with `third` for triples.
   struct Row {
     std::int64_t second, third, at;
   };
-  /// Goes to the next row; false: there is none.
+  /// Moves to the next row; returns false at the end.
   bool advance();
   void fill(const Row& row, std::uint8_t* to) const;
 

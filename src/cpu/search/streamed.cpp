@@ -17,7 +17,7 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-/// Asks whether to go on, and says how far all is.
+/// Polls for interrupts and reports a share that others set.
 class StillAt final : public Progress {
  public:
   explicit StillAt(Progress* to) : to_(to) {}
@@ -28,8 +28,8 @@ class StillAt final : public Progress {
   Progress* to_;
 };
 
-/// A block in memory: of points that are made when they are read, the filter's
-/// form alone.
+/// A block in memory. Of points that are made when they are read, only the
+/// filter's form is kept.
 struct HeldBlock {
   std::int64_t number = -1;
   std::unique_ptr<RowRange> source;
@@ -43,9 +43,9 @@ struct HeldBlock {
   }
 };
 
-/// The points of one source by blocks of successive numbers, so that a file is
-/// read in order; within a block they are shuffled. The place of a point, among
-/// all, is that in its block and the number of the block's first point.
+/// The points of one source in blocks of consecutive numbers, so that a file is
+/// read in order. Within a block they are shuffled. A point's place among all
+/// is its place in the block plus the number of the block's first point.
 class Blocks {
  public:
   Blocks(const RowSource& source, const std::vector<std::int64_t>& skip,
@@ -66,8 +66,8 @@ class Blocks {
   }
   std::int64_t num_places() const { return count() * plan_.block_points; }
 
-  /// Block `number`, which stays as long as it is `number` or `other` in the
-  /// calls that follow.
+  /// Returns block `number`. It stays valid while later calls pass it as
+  /// `number` or `other`.
   const HeldBlock& get(std::int64_t number, std::int64_t other = -1) {
     for (const HeldBlock& block : held_)
       if (block.number == number) return block;
@@ -77,13 +77,14 @@ class Blocks {
     return slot;
   }
 
-  /// The largest error of the filter's rows.
+  /// Returns the largest error of the filter's rows.
   double error() {
     double largest = 0.0;
     for (std::int64_t b = 0; b < count(); ++b) {
       read(b, held_[0]);
       largest = std::max(largest, held_[0].filter.error);
-      // Packed with another slack than it will be.
+      // This block was packed before the slack was known, so that it is not
+      // kept.
       held_[0] = HeldBlock();
     }
     return largest;
@@ -91,7 +92,7 @@ class Blocks {
 
  private:
   void read(std::int64_t number, HeldBlock& to) {
-    to = HeldBlock();  // its memory first
+    to = HeldBlock();  // frees its memory first
     const std::int64_t first = number * plan_.block_points;
     const std::int64_t count =
         std::min(plan_.block_points, source_.num_points() - first);
@@ -117,9 +118,9 @@ class Blocks {
   StillAt& progress_;
 };
 
-/// Calls pair(i, j) for every two blocks of a graph that are not the same, and
-/// own(i) for each before its first pair. Turns back at every end, so that what
-/// is there is used before it goes.
+/// Calls pair(i, j) for every two different blocks of a graph, and own(i) for
+/// each block before its first pair. The order reverses at each end, so that
+/// blocks in memory are used before they are replaced.
 template <class Own, class Meet>
 void sweep_graph(Blocks& blocks, Own own, Meet pair) {
   const std::int64_t count = blocks.count();
@@ -135,7 +136,8 @@ void sweep_graph(Blocks& blocks, Own own, Meet pair) {
   }
 }
 
-/// Calls pair(i, j, first) for every block of queries and of points.
+/// Calls pair(i, j, first) for every block of queries and every block of
+/// points.
 template <class Meet>
 void sweep_queries(Blocks& queries, Blocks& points, Meet pair) {
   for (std::int64_t i = 0; i < queries.count(); ++i) {
@@ -147,8 +149,8 @@ void sweep_queries(Blocks& queries, Blocks& points, Meet pair) {
   }
 }
 
-/// The correlations of a block's points with those of their neighbours that are
-/// in the other block. The neighbours stand in `out` already.
+/// Computes the correlations of a block's points with their neighbours in the
+/// other block. The neighbours are in `out` already.
 void correlate(const Kernels& kernels, const DistanceRule& rule,
                const PointBlock& rows, const PointBlock& columns,
                std::int64_t k, int num_threads, Progress* progress,
@@ -187,7 +189,7 @@ void correlate(const Kernels& kernels, const DistanceRule& rule,
       });
 }
 
-/// Where each point of a block stands among all.
+/// Notes the place of each point of a block among all points.
 void note_places(const PointBlock& block, std::vector<std::int32_t>& place) {
   for (std::int64_t p = 0; p < block.size(); ++p)
     place[static_cast<std::size_t>(block.id(Place{p}).value)] =
@@ -203,8 +205,8 @@ Plan plan_blocks(const Request& request, const RowSource& points,
   return plan_cpu(input);
 }
 
-/// All of a source's rows as they are read one by one, none held: for what is
-/// found out about them beforehand.
+/// All rows of a source, read one by one and not held, from which the scale is
+/// chosen.
 struct Unheld {
   Unheld(const RowSource& source, const RowRecipe& recipe,
          const std::vector<std::int64_t>& skip, RowKernel kernel,

@@ -1,7 +1,7 @@
 #pragma once
 
-// The exact step in turns that are short for any number of features, so that
-// who wants to stop it need not wait.
+// The exact step in turns that are short for any number of features, so that an
+// interrupt is noticed soon.
 
 #include <algorithm>
 #include <cstdint>
@@ -26,7 +26,7 @@ inline void exact_in_turns(const Kernels& kernels, Accumulation accumulation,
   }
 }
 
-/// Nanoseconds of a micro-tile of the filter, roughly, on a slow machine.
+/// The approximate nanoseconds of a micro-tile of the filter on a slow machine.
 inline double tile_cost(std::int64_t steps) {
   return 30.0 * static_cast<double>(steps);
 }

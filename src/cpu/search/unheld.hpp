@@ -10,12 +10,13 @@
 namespace fsknn {
 namespace cpu {
 
-/// Whether so few queries are asked for that every pair is dealt with by the
-/// exact step: a filter would cost more to set up than it saves.
+/// Whether there are so few queries that a filter would cost more to set up
+/// than it saves. Then the exact step computes every pair.
 bool few_queries(const Request& request, const RowSource* queries);
 
-/// The nearest of few queries: points are read, prepared, met by every query,
-/// and dropped, block by block. Equal to find_neighbours() by any other way.
+/// Finds the nearest neighbours of few queries. It reads and prepares the
+/// points block by block, compares each block with every query, and drops it.
+/// The answer equals that of find_neighbours().
 void find_for_few(const Request& request, const RowSource& points,
                   const RowSource& queries, const Neighbours& out,
                   Progress* progress, Stats* stats);

@@ -18,7 +18,7 @@ class WithinSearch::Sink : public SinkDefaults {
              std::int32_t* column_threshold) {
     at_ = at;
     fill(at.row0, at.num_rows, row_threshold);
-    // Queries alone have limits: points let no pair pass.
+    // Only queries have limits: the columns' thresholds let no pair pass.
     fill(at.column0, s_.symmetric_ ? at.num_columns : 0, column_threshold);
     return true;
   }

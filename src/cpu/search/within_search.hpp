@@ -1,7 +1,7 @@
 #pragma once
 
-// One search for pairs within a distance: as search.hpp, with thresholds that
-// stay.
+// One search for pairs within a distance, as search.hpp but with fixed
+// thresholds.
 
 #include <cstdint>
 
@@ -17,11 +17,12 @@
 namespace fsknn {
 namespace cpu {
 
-/// One pass over all pairs, or more: those that the filter lets through at the
+/// Makes one or more passes over all pairs. Pairs that pass the filter at the
 /// limits' thresholds go to the collector with their exact sums.
 class WithinSearch {
  public:
-  /// `scale` must have its slack; it and the other references must stay.
+  /// `scale` must have its slack. It and the other references must outlive the
+  /// search.
   WithinSearch(const Request& request, const Within& within, const Plan& plan,
                const Kernels& kernels, const DistanceRule& rule,
                const FilterScale& scale, const PointBlock& rows,
@@ -45,7 +46,7 @@ class WithinSearch {
   const bool symmetric_;
   Progress* progress_;
   std::int32_t keep_none_;
-  Buffer<std::int32_t> threshold_;  ///< of rows as they stand in the filter
+  Buffer<std::int32_t> threshold_;  ///< one for each row, in the filter's order
   PassCounts counts_;
 };
 

@@ -11,7 +11,7 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// What the rows of length 1 were multiplied by (whole_products.cpp), squared.
+// The square of the factor of rows of length 1 (whole_products.cpp).
 constexpr double kUnitSquare = 32767.0 * 32767.0;
 
 bool is_similarity(Test test) {
@@ -19,8 +19,8 @@ bool is_similarity(Test test) {
          test == Test::negative_similarity;
 }
 
-/// The slots between which the values of all r from `low` to `high` are: the
-/// value goes one way on either side of 0.
+/// The range of slots for the values of all r from `low` to `high`. The value
+/// is monotone on either side of 0.
 struct Slots {
   std::size_t first, last;
 };
@@ -51,7 +51,7 @@ BinTable::BinTable(const PairBins& bins, const PairValue& value,
     fill_whole_numbers(bins, value, terms, rows);
 }
 
-/// Of rows of bits the filter's sums are the contract's, and few.
+/// For rows of bits the filter's sums are the contract's, and few are possible.
 void BinTable::fill_whole_numbers(const PairBins& bins, const PairValue& value,
                                   const FilterTerms& terms,
                                   const FilterRows& rows) {
@@ -62,7 +62,7 @@ void BinTable::fill_whole_numbers(const PairBins& bins, const PairValue& value,
                           : 0;
   for (std::int32_t sum = 0; sum <= 2 * largest; ++sum) {
     const double distance = terms.rule(sum, 0.0, 0.0);
-    // There may be no such pair; the exact step is to tell.
+    // No pair may have this sum; if one has, the exact step decides.
     least_.push_back(is_in_range(distance)
                          ? static_cast<std::int32_t>(bins.slot(value(distance)))
                          : kUnsure);
@@ -97,7 +97,7 @@ void BinTable::fill_similarities(const PairBins& bins, const PairValue& value,
     ++within;
     sure += slots.first == slots.last;
   }
-  // Bins narrower than the bound: all pairs are for the exact step.
+  // If bins are narrower than the bound, the exact step computes all pairs.
   if (2 * sure < within) kind_ = Kind::none;
 }
 
@@ -105,22 +105,23 @@ void BinTable::fill_squares(const PairBins& bins, const FilterTerms& terms,
                             const FilterRows& rows) {
   kind_ = Kind::square;
   float largest = 0.0f;
-  // Of rows that were cut off nothing is known from above.
+  // Rows that were clipped have no upper bound.
   for (std::int64_t p = 0; p < rows.num_places; ++p) {
     const float upper = as_float(rows.second_upper[p]);
     if (upper < kFloatInfinity) largest = std::max(largest, upper);
   }
-  // No lower or upper bound is above 4 of it.
+  // No lower or upper bound exceeds 4 times the largest.
   first_ = (as_bits(4.0f * largest) >> kFloatBits) - (kFloatCells - 2);
   first_ = std::max(first_, 1);
 
   const Thresholds thresholds(terms.scale, terms.metric, terms.rule);
-  // A pair whose lower bound is above it is sure to be past the break.
+  // A pair whose lower bound exceeds past[b] is beyond break b.
   std::vector<float> past;
   for (std::size_t b = 0; b < bins.breaks.size(); ++b) {
     const double at = bins.breaks[b];
     const bool is_last = b + 1 == bins.breaks.size();
-    // No distance is below 0, and what equals the last break is not past it.
+    // No distance is below 0, and a distance that equals the last break is not
+    // beyond it.
     const bool always = at < 0.0 || (at == 0.0 && !is_last);
     past.push_back(always ? -kFloatInfinity
                           : as_float(thresholds.keep_up_to(at)));
@@ -141,13 +142,15 @@ void BinTable::fill_squares(const PairBins& bins, const FilterTerms& terms,
     least_[at] = least;
     const double most =
         is_top ? kInfinity : thresholds.upper_distance(high, side);
-    // What may be beyond the range of a double is for the exact step to tell.
+    // Where a distance may exceed the range of a double, the exact step
+    // decides.
     last_[at] = is_in_range(most) ? static_cast<std::int32_t>(bins.slot(most))
                                   : kUnsure;
   }
 }
 
-/// Cell 0 is of what is below the first run, 0 and less among it.
+/// Cell 0 holds everything below the first run, including 0 and negative
+/// values.
 std::int32_t BinTable::cell_of(float square) const {
   const std::int32_t cell = (as_bits(square) >> kFloatBits) - first_ + 1;
   return std::min(std::max(cell, 0), kFloatCells - 1);

@@ -1,7 +1,8 @@
 #pragma once
 
-// Which slot of a histogram a pair is sure to be in, by the filter's sum alone.
-// The proof is in the vignette "proofs", section "Histograms of pairs".
+// Finds the slot of a histogram to which a pair belongs, from the filter's sum
+// alone where that is certain. The proof is in the vignette "proofs", section
+// "Histograms of pairs".
 
 #include <cstdint>
 #include <vector>
@@ -12,20 +13,21 @@
 namespace fsknn {
 namespace cpu {
 
-/// Sums in cells, and of each cell what all pairs in it have in common.
+/// The filter's sums in cells, and the slot that all pairs of a cell share.
 class BinTable {
  public:
   static constexpr std::int32_t kUnsure = -1;
 
-  /// Of a form that has no such table, or where most cells are unsure, it does
-  /// not serve: every pair is for the exact step. rows: completed.
+  /// serves() is false if the form has no such table, or if most cells are
+  /// unsure: then the exact step computes every pair. rows: completed.
   BinTable(const PairBins& bins, const PairValue& value,
            const FilterTerms& terms, const FilterRows& rows);
 
   bool serves() const { return kind_ != Kind::none; }
 
-  /// The slots of the pairs of row `place`, whose sums these are, with `count`
-  /// columns from `column` on. slots: kUnsure where the sum does not tell.
+  /// Writes the slots of the pairs of row `place`, with these sums, and `count`
+  /// columns from `column` on. A slot is kUnsure where the sum does not
+  /// determine it.
   void slots_of(const std::int32_t* sums, const FilterRows& rows,
                 std::int64_t place, std::int64_t column, std::int64_t count,
                 std::int32_t* slots) const {
@@ -40,11 +42,12 @@ class BinTable {
  private:
   enum class Kind { none, similarity, square, whole };
 
-  // Similarities: cells of 2^18, a cell's width in r being 2.4e-4.
+  // Similarities have cells of 2^18, whose width in r is 2.4e-4.
   static constexpr int kSumBits = 18;
   static constexpr std::int32_t kSumCells = 1 << (32 - kSumBits);
-  // Squares: cells are runs of 2^12 floats, 2,048 to each power of two, over so
-  // many powers of two below the largest; what is less is in cell 0.
+  // Squares have cells of 2^12 consecutive floats, 2,048 for each power of two.
+  // They cover kPowers powers of two below the largest square; smaller squares
+  // are in cell 0.
   static constexpr int kFloatBits = 12;
   static constexpr std::int32_t kPowers = 24;
   static constexpr std::int32_t kFloatCells = kPowers << (23 - kFloatBits);
@@ -72,11 +75,11 @@ class BinTable {
   std::int32_t cell_of(float square) const;
 
   Kind kind_ = Kind::none;
-  std::int32_t first_ = 0;  ///< squares: the run of floats that is cell 1
-  /// Of each cell, or of each sum of rows of bits, the slot of all its pairs,
-  /// or kUnsure (similarities, whole numbers); or the least slot of pairs whose
-  /// lower bound is in it, and the last of those whose upper bound is
-  /// (squares).
+  std::int32_t first_ = 0;  ///< squares: the run of floats in cell 1
+  /// For similarities and whole numbers: the slot of all pairs of each cell, or
+  /// sum, or kUnsure. For squares: the least slot of pairs with their lower
+  /// bound in the cell, and the last slot of those with their upper bound
+  /// there.
   std::vector<std::int32_t> least_, last_;
 };
 

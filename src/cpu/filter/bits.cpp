@@ -1,6 +1,7 @@
-// Rows of 0 and 1, a bit a feature. How many features two rows share is a whole
-// number, and so is all that these forms test or return: nothing is rounded,
-// and the contract's sums, of ones and zeros, are the same numbers.
+// Rows of 0 and 1, with a bit for each feature. The number of features that two
+// rows share is a whole number, as are all values that these forms test or
+// return. So nothing is rounded, and the contract's sums, of ones and zeros,
+// are equal.
 
 #include "cpu/filter/form_parts.hpp"
 
@@ -11,7 +12,7 @@ namespace {
 bool usable(const FilterScale&) { return true; }
 double no_slack(double, std::int64_t) { return 0.0; }
 
-/// Returns how many bits are set.
+/// Returns the number of set bits.
 std::int32_t pack_bits(RowPacker& packer) {
   std::int32_t count = 0;
   for (std::int64_t f = 0; f < packer.padded; f += 32) {
@@ -25,8 +26,8 @@ std::int32_t pack_bits(RowPacker& packer) {
   return count;
 }
 
-/// first: s, the row's sum, as a float. second: as of wide ranges in floats, so
-/// that no key is 0 / 0.
+/// first: s, the row's sum, as a float. second: a tiny positive number, as in
+/// the float forms, so that no key is 0 / 0.
 struct Overlap {
   static void pack_row(RowPacker& packer, FilterRows& rows, double,
                        std::int64_t place, double*) {
@@ -38,9 +39,9 @@ struct Overlap {
   }
 };
 
-/// Sums of |a - b| and of (a - b)^2 are the same number, p_i + p_j less twice
-/// what both have. first: p, the row's sum; for upper bounds as a float.
-/// squared: the distance is the root of that number.
+/// Sums of |a - b| and of (a - b)^2 are the same number: p_i + p_j less twice
+/// the number of shared features. first: p, the row's sum; for upper bounds as
+/// a float. squared: the distance is the root of that number.
 template <bool squared>
 struct Distance {
   static void pack_row(RowPacker& packer, FilterRows& rows, double,
@@ -51,9 +52,9 @@ struct Distance {
   }
   static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
     const double t = terms.rule.before_scaling(distance);
-    // Limits below 0, which no distance is: nothing is kept.
+    // No distance is below 0: a negative limit keeps nothing.
     if (t < 0.0) return terms.scale.form->keep_none;
-    // A root and a square are rounded.
+    // The factor covers the rounding of the root and of the square.
     const double most = squared ? t * t * (1.0 + 0x1p-48) : t;
     if (!(most < kMostBits)) return terms.scale.form->keep_all;
     return static_cast<std::int32_t>(std::floor(most));

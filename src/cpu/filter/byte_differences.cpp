@@ -1,8 +1,8 @@
 // Differences of rows in whole numbers of 8 bits, in one unit for the whole
-// matrix: a third or half of the work of 16 bits, and a wider bound. Entries
-// beyond the unit's range are cut off there. What a row loses by that, as by
-// rounding, is measured, and widens its own bound alone: so the bound holds
-// whatever the unit is, and for rows that it was not made for.
+// matrix. They take a third or half of the work of 16 bits, with a wider bound.
+// Entries beyond the unit's range are clipped. Each row's loss by clipping and
+// rounding is measured, and widens only its own bound. So the bound holds for
+// any unit, and for rows outside the sample that set the unit.
 
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/second_look.hpp"
@@ -11,14 +11,15 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// More is not taken off a sum of differences, which stays below 2^29.
+// No larger value is subtracted from a sum of differences, which is below 2^29.
 constexpr double kMostUnits = 1e30;
-// A row's sum is at least this, so that every pair passes at kKeepAll. That is
-// not infinite: rows that are not packed have 0 there.
+// A row's sum is at least this, so that every pair passes at kKeepAll. kKeepAll
+// is finite, because rows that are not packed have the sum 0, and 0 times
+// infinity is NaN.
 constexpr double kLeastSum = 1e-20;
 constexpr float kKeepAll = std::numeric_limits<float>::max();
 constexpr std::int32_t kKeepAllBits = 0x7f7fffff;
-// What the rounding of entries may do to a row, in units.
+// A bound on the rounding of a row's entries, in units.
 constexpr double kRounding = 1e-3;
 
 bool usable(const FilterScale& scale) {
@@ -31,24 +32,25 @@ std::int32_t as_threshold(double t) {
   return as_bits(std::min(float_up(t), kKeepAll));
 }
 
-/// second: g, how far the row's whole numbers are from it.
+/// second: g, the distance between the row and its whole numbers.
 void pack_bytes(RowPacker& packer, FilterRows& rows, std::int64_t place) {
   const RowPacker::Residual r =
       packer.quantise<8>(1.0 / packer.scale.unit, packer.scale.largest);
   for (std::int64_t f = 0; f < packer.padded / 4; ++f)
-    packer.step[f] ^= static_cast<std::int32_t>(0x80808080u);  // no sign
+    packer.step[f] ^= static_cast<std::int32_t>(0x80808080u);  // unsigned
   const double g = r.sizes * (1.0 + kFloatSlack) + kRounding;
   rows.second[place] = as_bits(float_up(std::min(g, kMostUnits)));
-  rows.second_upper[place] = as_bits(float_up(g));  // infinity may be
+  rows.second_upper[place] = as_bits(float_up(g));  // may be infinity
   if (rows.second_likely.size() == 0) return;
-  // Rounding mostly cancels: of two rows' differences a twelfth of a feature's
-  // square each, and three times the root of that sum; where there is any.
+  // Rounding mostly cancels. The difference of two rounded rows has a variance
+  // of two twelfths for each feature. The likely bound of a pair is three
+  // standard deviations, half from each row.
   rows.second_likely[place] = as_bits(float_up(std::min(
       g,
       r.beyond + 1.5 * std::sqrt(static_cast<double>(packer.padded) / 6.0))));
 }
 
-/// In parts of the unit.
+/// The words are whole numbers of parts of the unit.
 void pack_words(RowPacker& packer, FilterRows& rows, std::int64_t place) {
   const double off = packer.quantise_words(
       1.0 / packer.scale.unit, kPartsOfUnit, largest_word(packer.padded),
@@ -57,7 +59,7 @@ void pack_words(RowPacker& packer, FilterRows& rows, std::int64_t place) {
   rows.words_error[place] = float_up(std::min(e, kMostUnits));
 }
 
-/// first: w, so that those of two rows are 1.
+/// first: w = 1/2, so that the two rows' sum is 1.
 struct Distance {
   static constexpr auto reach = &reach_in_units;
 
@@ -69,7 +71,7 @@ struct Distance {
 
   static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
     const double t = terms.rule.before_scaling(distance);
-    // Limits below 0, which no distance is: nothing is kept.
+    // No distance is below 0: a negative limit keeps nothing.
     if (t < 0.0) return terms.scale.form->keep_none;
     return as_threshold(t / terms.scale.unit *
                         (1.0 + terms.scale.slack + kFloatSlack));
@@ -82,7 +84,8 @@ struct Distance {
   }
 };
 
-/// first: w, the row's sum in units, rounded to the side that a bound asks for.
+/// first: w, the row's sum in units, rounded in the direction that the bound
+/// needs.
 struct Proportion {
   static double reach(const FilterScale&, std::int32_t threshold) {
     return static_cast<double>(as_float(threshold));
@@ -98,7 +101,7 @@ struct Proportion {
 
   static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
     if (!(distance < 1.0)) return terms.scale.form->keep_all;
-    // Nothing is nearer than 0, and least_overlap(-infinity) need be no number.
+    // No distance is below 0, and least_overlap(-infinity) may be NaN.
     const double most =
         1.0 - terms.metric.least_overlap(std::max(distance, 0.0));
     return as_threshold(most + kFloatSlack + terms.scale.slack);

@@ -1,6 +1,6 @@
-// Products of rows of length 1 in whole numbers of 8 bits, each row in a unit
-// of its own: half the work of 16 bits, and a wider bound. The first step of a
-// row is byte_offset() of it.
+// Products of rows of length 1 in whole numbers of 8 bits, with a unit for each
+// row. They take half the work of 16 bits, with a wider bound. The first step
+// of a row is its byte_offset().
 
 #include "cpu/filter/form_parts.hpp"
 
@@ -8,13 +8,13 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-/// first: a, the row's unit. second: g, so that two rows' similarity is within
-/// g_i + g_j of a_i a_j q_i . q_j but for the slack: by Cauchy and Schwarz
-/// within e_i + e_j + e_i e_j, where e_i = |z_i - a_i q_i|, and e_i e_j is at
-/// most half the sum of both squares.
+/// first: a, the row's unit. second: g. Apart from the slack, the similarity of
+/// two rows differs from a_i a_j q_i . q_j by at most g_i + g_j. By
+/// Cauchy-Schwarz the difference is at most e_i + e_j + e_i e_j, where e_i =
+/// |z_i - a_i q_i|, and e_i e_j is at most half the sum of both squares.
 struct ByteSimilarity {
-  // Rounding leaves no entry farther from its whole number than from 0, so that
-  // e_i is at most 1 and no sum beyond kLargestNorm^2, whatever the row is.
+  // Rounding moves no entry farther than its distance from 0. So e_i is at most
+  // 1, and no sum exceeds kLargestNorm^2, for any row.
   static bool usable(const FilterScale&) { return true; }
 
   static void pack_row(RowPacker& packer, FilterRows& rows, double,
@@ -37,7 +37,8 @@ struct ByteSimilarity {
         as_bits(float_up(e + 0.5 * e * e));
   }
 
-  // Four roundings of floats of at most 4 in the test: less than kFloatSlack.
+  // The test rounds floats of at most 4 four times, which adds less than
+  // kFloatSlack.
   static double slack(double, std::int64_t padded) {
     return kFloatSlack + rounding_of_sums(padded);
   }

@@ -13,10 +13,10 @@ namespace cpu {
 namespace {
 
 constexpr std::int64_t kSampledRows = 63;
-// All bytes of a row together stay below 2^29 apart.
+// The differences of all bytes of two rows sum to less than 2^29.
 constexpr std::int64_t kMostBytes = 1 << 28;
 
-/// Entries of a sample, less their column's centre.
+/// Adds the entries of a sample, less the centre of their column.
 void add_entries(const PreparedPoints& points, const Buffer<double>& centre,
                  std::vector<double>& to) {
   const std::int64_t count = std::min(points.size(), kSampledRows);

@@ -12,13 +12,13 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// Nanoseconds, on an AMD EPYC of 2023 with AVX-512 VNNI; only what they are
-// beside each other counts. inst/bench/cpu.R has both forms side by side. For
-// NEON no price was measured: see kNeonInstruction.
+// Costs in nanoseconds on an AMD EPYC of 2023 with AVX-512 VNNI; only their
+// ratios matter. inst/bench/cpu.R compares both forms. No cost was measured for
+// NEON: see kNeonInstruction.
 constexpr double kExactPair = 50.0;
 constexpr double kExactFeature = 0.3;
-// A pair that bytes let pass, collected and looked at again (second_look.hpp),
-// on an Intel Xeon with AVX-512 VNNI.
+// A pair that passes in bytes, is collected and is tested in 16 bits
+// (second_look.hpp), on an Intel Xeon with AVX-512 VNNI.
 constexpr double kSecondLook = 15.0;
 constexpr double kSecondLookFeature = 0.02;
 
@@ -32,9 +32,9 @@ bool is_avx2(const Kernels& kernels) {
 }
 
 #ifdef FSKNN_NEON_KERNELS
-/// Instructions of the kernels' inner loops for a feature of a pair, those that
-/// arrange columns for 8 rows shared out. Counted in kernels_neon*.cpp, since
-/// no such processor was there to be timed.
+/// The number of instructions in the kernels' inner loops for a feature of a
+/// pair. The instructions that arrange columns are shared by 8 rows. They were
+/// counted in kernels_neon*.cpp, because no such processor was available.
 double neon_instructions(Product product, const Kernels& kernels) {
   switch (product) {
     case Product::dot: return 34.0 / 128.0;
@@ -51,16 +51,17 @@ double neon_instructions(Product product, const Kernels& kernels) {
   }
 }
 
-/// Two in each cycle of 3 GHz, as the narrower of these processors have it. The
-/// exact step waits for memory, and is taken to cost what it does elsewhere.
+/// Two instructions in each cycle at 3 GHz, as on the narrower of these
+/// processors. The exact step waits for memory and is assumed to cost what it
+/// costs elsewhere.
 constexpr double kNeonInstruction = 1.0 / 6.0;
 #endif
 
-/// What 8 bits save of a feature of a pair in the filter. Differences: AVX2 on
-/// an AMD EPYC without AVX-512; with it, by how many instructions they are
-/// fewer than of products, whose price was measured. On an Intel Xeon with
-/// AVX-512 VNNI no form that these prices chose took more than 3% longer than
-/// the other (inst/bench/filters.R).
+/// The time that 8 bits save for a feature of a pair in the filter. Differences
+/// were measured with AVX2 on an AMD EPYC without AVX-512. With AVX-512 they
+/// are scaled from products, which were measured, by the number of
+/// instructions. On an Intel Xeon with AVX-512 VNNI no form chosen by these
+/// costs took over 3% longer than the other (inst/bench/filters.R).
 double saved_a_feature(Product wider, const Kernels& kernels) {
 #ifdef FSKNN_NEON_KERNELS
   if (&kernels != &kBaselineKernels) {
@@ -75,12 +76,12 @@ double saved_a_feature(Product wider, const Kernels& kernels) {
     case Product::dot: return 0.0049;
     case Product::smaller_sum: return is_avx2(kernels) ? 0.014 : 0.0045;
     case Product::float_smaller_sum: return is_avx2(kernels) ? 0.035 : 0.013;
-    default: return 0.0;  // there is nothing wider
+    default: return 0.0;  // no wider form exists
   }
 }
 
-/// What a row's bytes may be off, in what the filter compares, times w: of two
-/// rows, (g_i + g_j) / (w_i + w_j).
+/// A bound on the error of a row's bytes, in the filter's units, times w. Two
+/// rows have (g_i + g_j) / (w_i + w_j).
 struct ByteError {
   double g, w;
   double with(const ByteError& other) const {
@@ -88,7 +89,7 @@ struct ByteError {
   }
 };
 
-/// One row, packed.
+/// Packs one row and returns its error.
 class ByteBound {
  public:
   ByteBound(const FilterScale& scale, std::int64_t padded)
@@ -106,7 +107,8 @@ class ByteBound {
     if (scale.form == &kByteProportion)
       return {g, static_cast<double>(as_float(row_.first[0]))};
     if (scale.form->product == Product::byte_dot) {
-      // Of centred rows both have a term of their own, with either sign.
+      // Centred rows have different bounds for either sign, so that this takes
+      // their mean.
       const double upper = static_cast<double>(as_float(row_.second_upper[0]));
       return {0.5 * (g + upper), 0.5};
     }
@@ -118,7 +120,8 @@ class ByteBound {
   FilterRows row_;
 };
 
-/// How many times as many pairs pass in 8 bits, by some rows and columns.
+/// Estimates, from some rows and columns, the factor by which more pairs pass
+/// in 8 bits.
 double times_in_bytes(const MetricEntry& metric, const DistanceRule& rule,
                       const Kernels& kernels, const PreparedPoints& points,
                       const PreparedPoints* queries, std::int64_t k,
@@ -173,20 +176,22 @@ bool bytes_pay(const MetricEntry& metric, const DistanceRule& rule,
   const double d = static_cast<double>(points.padded);
   const double pairs = (queries != nullptr ? n : 0.5 * n) * use.share;
   const double saved = pairs * d * saved_a_feature(wider.product, kernels);
-  // Pairs of a row that pass in 16 bits, with seeds (Search::sample_of()).
+  // The number of a row's pairs that pass in 16 bits, with seeds
+  // (Search::sample_of()).
   const double passed =
       static_cast<double>(k) *
       (1.0 + std::log1p(n / (200.0 * static_cast<double>(k))));
   const auto times = [&] {
     return times_in_bytes(metric, rule, kernels, points, queries, k, bytes);
   };
-  // As many come to the exact step in the end as of 16 bits, or nearly.
+  // After the test in 16 bits about as many pairs reach the exact step as with
+  // a filter in 16 bits.
   if (bytes.form->pack_words != nullptr) {
     const double looks = passed * (kSecondLook + kSecondLookFeature * d);
     return looks < saved && looks * times() < saved;
   }
   const double exact = passed * (kExactPair + kExactFeature * d);
-  // No data of more than a few features pass so few more.
+  // Data of more than a few features never pass so few more pairs.
   if (saved < 0.1 * exact) return false;
   return exact * (times() - 1.0) < saved;
 }

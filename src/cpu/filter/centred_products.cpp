@@ -1,6 +1,6 @@
 // Products of rows of length 1 that are nearly the same, in whole numbers of 16
-// or 8 bits: of what is left of them beside a centre
-// (core/contract/centred.hpp), each row in a unit of its own.
+// or 8 bits. They are taken of the differences from a centre
+// (core/contract/centred.hpp), with a unit for each row.
 
 #include "core/contract/centred.hpp"
 #include "cpu/filter/form_parts.hpp"
@@ -12,19 +12,19 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// A row that is shorter, once it is centred, counts as 0: it differs from the
-// centre by less than its rounding.
+// A row that is shorter after centring counts as 0: its difference from the
+// centre is below its rounding.
 constexpr double kTinyNorm = 1e-15;
-// More than what vanishes in the floats of the test.
+// A bound on values that underflow in the floats of the test.
 constexpr double kUnderflow = 0x1p-100;
-// Less is not worth those floats.
+// The largest median length after centring for which these floats pay.
 constexpr double kLongestOfNear = 0.25;
 
-/// One row as it is packed.
+/// A packed row.
 struct Packed {
   float unit = 0.0f;
   double square = 0.0;  ///< |v|^2
-  double error = 0.0;   ///< |v - a q|, or more
+  double error = 0.0;   ///< an upper bound on |v - a q|
 };
 
 template <int kBits>
@@ -53,13 +53,13 @@ Packed pack(RowPacker& packer) {
   return row;
 }
 
-/// first: a, the row's unit. second: g - p, so that a_i a_j q_i . q_j and both
-/// rows' are not less than -|v_i - v_j|^2 / 2: p is half of |v|^2, and e_i
-/// |v_j| is at most half of e_i^2 / part + part |v_j|^2, whatever `part` is;
-/// upwards g + p, so that both rows' less that product are not less than |v_i -
-/// v_j|^2 / 2. p and g have the row's own rounding, too
+/// first: a, the row's unit. second: g - p, where p is half of |v|^2. Then a_i
+/// a_j q_i . q_j plus both rows' terms is at least -|v_i - v_j|^2 / 2, because
+/// e_i |v_j| is at most half of e_i^2 / part + part |v_j|^2, for any `part`.
+/// For upper bounds second is g + p: both rows' terms less that product are at
+/// least |v_i - v_j|^2 / 2. p and g include the row's own rounding
 /// (core/contract/centred.hpp). For the opposite (1 + r) the two change places,
-/// and a bound for all rows stands in the slack.
+/// and the slack has a bound for all rows.
 template <int kBits, bool kOpposite>
 struct CentredSimilarity {
   static bool usable(const FilterScale&) { return true; }
@@ -147,7 +147,7 @@ Buffer<double> centre_of_near_rows(const PreparedPoints& points) {
   const std::int64_t m = std::min(points.size(), kMiddleSample);
   const std::int64_t padded = points.padded;
   if (m < 2) return {};
-  // The mean is long where rows are near each other.
+  // The mean is long if rows are close to each other.
   std::vector<double> sum(static_cast<std::size_t>(padded), 0.0);
   FilterReader row(points);
   for (std::int64_t i = 0; i < m; ++i) {

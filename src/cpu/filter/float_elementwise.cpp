@@ -1,5 +1,5 @@
-// Differences and smaller ones of rows in floats, in units of a power of two:
-// for ranges that whole numbers would blur, at half their speed.
+// Differences and minima of rows in floats, in units of a power of two. They
+// serve ranges for which whole numbers are too coarse, at half their speed.
 
 #include "cpu/filter/form_parts.hpp"
 
@@ -7,14 +7,13 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// What floats near their smallest may have lost, in units of the matrix.
+// A bound on what underflow may lose, in units of the matrix.
 constexpr double kTinyFloat = 1e-30;
 
 bool usable(const FilterScale&) { return true; }
 
-/// The relative error of a float sum over `padded` features, of values that
-/// were themselves rounded, and of the test that reads it: see the vignette
-/// "proofs".
+/// The relative error of a float sum over `padded` rounded values, including
+/// the test that reads it: see the vignette "proofs".
 double float_error(std::int64_t padded) {
   return (static_cast<double>(padded) + 16.0) * 0x1p-24 * 1.1;
 }
@@ -36,9 +35,9 @@ RowSums pack_floats(RowPacker& packer) {
   return s;
 }
 
-/// first: for sums and differences, the row's own term less what rounding may
-/// have added, and plus it for upper bounds; for overlaps, s, the row's sum in
-/// units.
+/// first: for sums and differences the row's own term, less the most that
+/// rounding may have added; for upper bounds plus that. For overlaps s, the
+/// row's sum in units.
 void set_first(FilterRows& rows, std::int64_t place, double lower,
                double upper) {
   rows.first[place] = as_bits(float_down(lower));
@@ -64,7 +63,7 @@ void pack_overlap_row(RowPacker& packer, FilterRows& rows, double,
                       std::int64_t place, double*) {
   const RowSums s = pack_floats(packer);
   set_first(rows, place, s.total, s.total);
-  // g: what sums of subnormal floats may have lost, and no 0 / 0 in a key.
+  // g bounds the loss in sums of subnormal floats, and prevents 0 / 0 in a key.
   rows.second[place] = as_bits(float_up(kTinyFloat));
 }
 

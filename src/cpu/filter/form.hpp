@@ -1,9 +1,9 @@
 #pragma once
 
-// A filter's form: the numbers that rows are packed in, the test that sums of
-// them are put to, and the proof's bound, all in one entry. Another precision
-// is another entry (and a kernel for its products), in a file of its own beside
-// those of this folder; choose_scale() is where it is chosen.
+// A filter's form: the numbers of packed rows, the test of their sums, and the
+// bound that is proved for it, in one entry. Another precision is another entry
+// (and a kernel for its products), in its own file in this folder.
+// choose_scale() chooses the form.
 
 #include <cmath>
 #include <cstdint>
@@ -18,57 +18,59 @@ namespace cpu {
 
 struct FilterForm;
 
-/// What the filter is for.
+/// The purpose of the filter.
 struct FilterUse {
-  std::int64_t k = 0;  ///< of lists of nearest; 0: all within a distance
-  int bits = 0;  ///< of whole numbers, where there is such a form; 0: chosen
-  double share = 1.0;  ///< of all pairs, roughly, that it will look at
-  /// Rows of length 1 may be centred; if not, sums tell their similarity.
+  std::int64_t k = 0;  ///< neighbours of a list; 0: all within a distance
+  int bits = 0;        ///< of whole numbers, if such a form exists; 0: chosen
+  double share = 1.0;  ///< estimated share of pairs that it will test
+  /// Whether rows of length 1 may be centred. If not, sums determine
+  /// similarities.
   bool centred = true;
 };
 
-/// What the rows of one search have in common.
+/// The properties that all rows of one search share.
 struct FilterScale {
   const FilterForm* form = nullptr;
-  double unit = 1.0;         ///< what 1 stands for, but for rows of length 1
-  std::int32_t largest = 0;  ///< no whole number of a row is beyond
-  /// The largest entry, less its column's centre, that the unit is made for.
+  double unit = 1.0;         ///< the value of 1, except for rows of length 1
+  std::int32_t largest = 0;  ///< bound on the whole numbers of a row
+  /// The largest entry, less its column's centre, for which the unit was
+  /// chosen.
   double reach = HUGE_VAL;
-  Buffer<double> centre;  ///< [padded] taken off every row; may be empty
-  /// Of a centred row's length, what rounding changes in a typical one.
+  Buffer<double> centre;  ///< [padded], subtracted from every row; or empty
+  /// The typical change of a centred row by rounding, relative to its length.
   double part = 1.0;
   double slack = 0.0;        ///< relative, or absolute for similarities
-  bool whole_ranks = false;  ///< rows were brought to length 1 from these
+  bool whole_ranks = false;  ///< rows are whole ranks, scaled to length 1
 
   inline bool has_filter() const;
   inline FilterNumbers numbers() const;
 };
 
-/// Rows in the filter's form, and what the test needs to know of each.
+/// Rows in the filter's form, with the numbers that the test reads for each.
 struct FilterRows {
   std::int64_t num_places = 0;  ///< whole panels; rows beyond size() are 0
-  std::int64_t steps = 0;       ///< of 32 bits a row
+  std::int64_t steps = 0;       ///< steps of 32 bits in a row
   Product product = Product::dot;
   Buffer<std::int32_t> panels;  ///< [num_places / 16][steps][16], see Tile
   Buffer<std::int32_t> first;   ///< [num_places], see Test
   Buffer<std::int32_t> second;
   Buffer<std::int32_t> first_upper;  ///< the same for upper bounds
   Buffer<std::int32_t> second_upper;
-  /// In place of second_upper where a distance need only be likely to be no
-  /// larger; empty: there is nothing tighter.
+  /// Replaces second_upper where a bound on the distance need only be likely;
+  /// empty: no tighter bound exists.
   Buffer<std::int32_t> second_likely;
-  /// In 16 bits, too, of forms whose hits are looked at again: [num_places x
-  /// words_wide], and how far each row is from them.
+  /// The rows in 16 bits, [num_places x words_wide], for forms whose hits are
+  /// tested again; and the distance between each row and its words.
   Buffer<std::int16_t> words;
   Buffer<float> words_error;
   std::int64_t words_wide = 0;
-  Buffer<float> square;  ///< [num_places] of forms that need errors
-  double error = 0.0;    ///< largest relative rounding of a row
+  Buffer<float> square;  ///< [num_places], for forms that need errors
+  double error = 0.0;    ///< largest relative rounding error of a row
 
   const std::int32_t* panel(std::int64_t place) const {
     return panels.data() + place / Tile::panel * steps * Tile::panel;
   }
-  /// Where step f of a row stands.
+  /// The position of step f of a row.
   std::int64_t at(std::int64_t place, std::int64_t f) const {
     return place / Tile::panel * steps * Tile::panel +
            step_at(product, f, static_cast<int>(place % Tile::panel));
@@ -89,7 +91,7 @@ struct FilterRows {
   }
 };
 
-/// What a form's bounds are made of.
+/// The inputs of a form's bounds.
 struct FilterTerms {
   const FilterScale& scale;
   const MetricEntry& metric;
@@ -101,43 +103,44 @@ class RowPacker;
 struct FilterForm {
   Test test;
   Product product;
-  /// None: there is no filter, and no row is packed.
+  /// none: there is no filter, and no row is packed.
   FilterNumbers numbers;
-  /// The slack is made of the rows' errors, which packing them tells.
+  /// Whether the slack depends on the rows' errors, which are known after
+  /// packing.
   bool needs_errors;
-  /// Thresholds: every pair passes; this side lets no pair pass.
+  /// The thresholds at which every pair passes, and at which this side lets no
+  /// pair pass.
   std::int32_t keep_all, keep_none;
 
-  /// Whether such numbers can hold the rows apart at all; if not, every pair
+  /// Whether such numbers can distinguish the rows at all; if not, every pair
   /// goes to the exact step.
   bool (*usable)(const FilterScale& scale);
-  /// One row, loaded: its steps, and its numbers at `place`. error: raised to
-  /// the row's own.
+  /// Packs a loaded row: its steps, and its numbers at `place`. Raises error to
+  /// the row's own, if that is larger.
   void (*pack_row)(RowPacker& packer, FilterRows& rows, double row_sum,
                    std::int64_t place, double* error);
-  /// The common slack, of the largest error of a row.
+  /// The common slack, from the largest error of a row.
   double (*slack)(double error, std::int64_t padded);
-  /// What of the rows' numbers waits for the slack.
+  /// Fills the rows' numbers that depend on the slack.
   void (*complete)(double slack, FilterRows& rows);
-  /// The threshold at which no pair at most `distance` apart, which is finite,
-  /// fails the test.
+  /// The threshold at which no pair within `distance` (finite) fails the test.
   std::int32_t (*keep_up_to)(const FilterTerms& terms, double distance);
-  /// How far apart, as the points' keys have it (cpu/search/keys.hpp), a pair
-  /// may be that passes this threshold; null: no key says so.
+  /// The largest difference of the points' keys (cpu/search/keys.hpp) at which
+  /// a pair may pass this threshold; null: keys give no bound.
   double (*reach)(const FilterScale& scale, std::int32_t threshold);
-  /// A returned distance that no pair exceeds whose upper_key was at most
-  /// `key`, which is finite, for the row with these numbers.
+  /// An upper bound on the returned distance of pairs whose upper_key was at
+  /// most `key` (finite), for the row with these numbers.
   double (*upper_distance)(const FilterTerms& terms, double key,
                            const Side& row);
-  /// The contract's sum of two rows, of the filter's; null: the filter's does
-  /// not tell it, and the exact step makes it.
+  /// The contract's sum of two rows, from the filter's. null: the filter's sum
+  /// does not determine it, and the exact step computes it.
   double (*exact_sum)(std::int32_t sum, const Side& row, const Side& column);
-  /// The same row in 16 bits (second_look.hpp); null: no pair that passes the
-  /// test is looked at again before the exact step.
+  /// Packs the same row in 16 bits (second_look.hpp). null: a pair that passes
+  /// the test goes straight to the exact step.
   void (*pack_words)(RowPacker& packer, FilterRows& rows,
                      std::int64_t place) = nullptr;
 
-  /// In the 32 bits of a step, where there is a filter.
+  /// The number of features in the 32 bits of a step, if there is a filter.
   int features_per_step() const { return 32 / bits_of(numbers); }
 };
 
@@ -154,40 +157,41 @@ extern const FilterForm kNoFilter;
 extern const FilterForm kWholeSimilarity, kWholeAbsoluteSimilarity,
     kWholeNegativeSimilarity, kWholeSquaredDistance, kWholeProduct;
 
-// byte_products.cpp: the same of rows of length 1 in whole numbers of 8 bits,
-// each row in a unit of its own.
+// byte_products.cpp: products of rows of length 1 in whole numbers of 8 bits,
+// with a unit for each row.
 extern const FilterForm kByteSimilarity, kByteAbsoluteSimilarity,
     kByteNegativeSimilarity;
 
-// centred_products.cpp: of rows of length 1 that are nearly the same, what is
-// left of them beside a centre, each in a unit of its own.
+// centred_products.cpp: products of nearly equal rows of length 1, less a
+// centre, with a unit for each row.
 extern const FilterForm kCentredSimilarity, kCentredNegativeSimilarity,
     kCentredByteSimilarity, kCentredByteNegativeSimilarity;
 
-/// A centre of rows of length 1 beside which most of a sample are short; empty
-/// where there is none.
+/// Finds a centre of rows of length 1 from which most sampled rows differ
+/// little; empty if there is none.
 Buffer<double> centre_of_near_rows(const PreparedPoints& points);
-/// FilterScale::part of a scale that has a form and a centre, from a sample.
+/// Estimates FilterScale::part from a sample, for a scale with a form and a
+/// centre.
 double part_of_error(const FilterScale& scale, const PreparedPoints& points);
 
 // byte_differences.cpp: differences of whole numbers of 8 bits, in one unit for
-// the whole matrix, beyond which an entry is its row's matter alone.
+// the whole matrix. A larger entry is clipped and widens its row's bound.
 extern const FilterForm kByteDistance, kByteProportion;
 
-// whole_elementwise.cpp: sums of smaller ones, and largest differences, of
-// whole numbers of 16 bits, in one unit for the whole matrix.
+// whole_elementwise.cpp: sums of minima, and largest differences, of whole
+// numbers of 16 bits, in one unit for the whole matrix.
 extern const FilterForm kWholeSumDistance, kWholeLargestDifference,
     kWholeOverlap;
 
-// float_elementwise.cpp: the same of floats.
+// float_elementwise.cpp: the same in floats.
 extern const FilterForm kFloatSumDistance, kFloatLargestDifference,
     kFloatOverlap;
 
 // bits.cpp: sums and differences of rows of 0 and 1, without any rounding.
 extern const FilterForm kBitsOverlap, kBitsDistance, kBitsSquaredDistance;
 
-// two_values.cpp: rows of length 1 that have two values each, in bits: not
-// centred, and centred.
+// two_values.cpp: rows of length 1 with two values each, in bits, not centred
+// and centred.
 extern const FilterForm kTwoValues, kCentredTwoValues,
     kCentredTwoValuesAbsolute, kCentredTwoValuesNegative;
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the forms of this folder are made of: constants, one row on its way into
-// a panel, and the bounds that two of them share.
+// The parts of which the forms in this folder consist: constants, the packing
+// of a row into a panel, and bounds that two forms share.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ namespace cpu {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
-// as_bits() of these.
+// The bits of these floats.
 constexpr std::int32_t kInfinityBits = 0x7f800000;
 constexpr std::int32_t kMinusInfinityBits =
     std::numeric_limits<std::int32_t>::min() + kInfinityBits;
@@ -28,24 +28,26 @@ constexpr std::int32_t kMinusOneBits =
 
 constexpr double kLargestWhole = 32767.0;
 constexpr double kLargestByte = 127.0;
-// Rows of whole numbers that are at most this long have products below 2^31.
+// Rows of whole numbers of at most this length have products below 2^31.
 constexpr double kLargestNorm = 46340.0;
-// Differences of two whole numbers stay within 16 bits.
+// Differences of two whole numbers within this fit in 16 bits.
 constexpr double kLargestHalf = 16383.0;
 // Sums of whole numbers over all features stay within 2^29, so that no test
 // overflows 32 bits.
 constexpr std::int32_t kLargestSum = 1 << 29;
-// The unit of products of raw rows: their matrix has its largest entry in
-// [2^480, 2^481), so that it is below 2^41 of these, and a row below 2^57.
+// The unit of products of raw rows. The matrix's largest entry is in [2^480,
+// 2^481), which is below 2^41 units, and the length of a row is below 2^57
+// units.
 constexpr double kProductUnit = 0x1p440;
-// Rows of bits have so many features at most, so that their counts, and twice
-// those, are floats.
+// Rows of bits have at most this many features, so that their counts, and twice
+// these, are exact floats.
 constexpr std::int32_t kMostBits = 1 << 23;
-// Rounding of the tests' own float arithmetic, relative; see each test.
+// The relative rounding error of the tests' own float arithmetic; see each
+// test.
 constexpr double kFloatSlack = 4e-6;
 
-/// Rounds to the nearest whole number, |x| < 2^51; one addition and one
-/// subtraction, so that loops of it become vector code.
+/// Rounds to the nearest whole number, |x| < 2^51, by one addition and one
+/// subtraction, so that compilers vectorise its loops.
 inline double whole(double x) {
   constexpr double shift = 6755399441055744.0;  // 1.5 * 2^52
   return (x + shift) - shift;
@@ -61,7 +63,7 @@ inline float float_up(double x) {
 }
 inline float float_down(double x) { return -float_up(-x); }
 
-/// One row on its way into a panel.
+/// Packs one row into a panel.
 class RowPacker {
  public:
   RowPacker(const FilterScale& common, std::int64_t num_padded)
@@ -71,9 +73,9 @@ class RowPacker {
 
   const FilterScale& scale;
   const std::int64_t padded;
-  const double* row = nullptr;  ///< as it was prepared
+  const double* row = nullptr;  ///< the prepared row
   Buffer<double> value;
-  Buffer<std::int32_t> step;  ///< the row as it goes into its panel
+  Buffer<std::int32_t> step;  ///< the row in the panel's form
 
   void clear() { std::fill_n(step.data(), padded, 0); }
 
@@ -85,12 +87,13 @@ class RowPacker {
     }
     for (std::int64_t f = 0; f < padded; ++f) value[f] = x[f] - scale.centre[f];
   }
-  /// value * inverse rounded to q, within +-largest, two of 16 bits in a step,
-  /// or four of 8, from step `first` on. Four sums at once.
+  /// Rounds value * inverse to whole numbers q within +-largest, and packs two
+  /// of 16 bits in a step, or four of 8, from step `first` on. Each sum has
+  /// four parallel parts.
   struct Residual {
     double squares = 0.0;  ///< sum (value * inverse - q)^2
     double sizes = 0.0;    ///< sum |value * inverse - q|
-    double beyond = 0.0;   ///< of that, what is more than rounding; of bytes
+    double beyond = 0.0;   ///< the part of `sizes` beyond rounding; for bytes
     double total = 0.0;    ///< sum q
   };
   template <int kBits = 16>
@@ -102,7 +105,7 @@ class RowPacker {
       std::uint32_t q[4];
       for (int l = 0; l < 4; ++l) {
         const double y = value[f + l] * inverse;
-        // Within range but for the last bit of the division.
+        // The value is within range except for the last bit of the division.
         const double w = whole(std::min(std::max(y, -largest), largest));
         squares[l] += (y - w) * (y - w);
         sizes[l] += std::fabs(y - w);
@@ -128,8 +131,8 @@ class RowPacker {
     return r;
   }
 
-  /// value * inverse * parts rounded to whole numbers within +-largest, at
-  /// `to`. Returns the sum of what each is off.
+  /// Rounds value * inverse * parts to whole numbers within +-largest, at `to`.
+  /// Returns the sum of their absolute errors.
   double quantise_words(double inverse, double parts, double largest,
                         std::int16_t* to) const {
     double sizes[4] = {0, 0, 0, 0};
@@ -145,9 +148,9 @@ class RowPacker {
   }
 };
 
-/// The factor by which the whole numbers of a row of that length are as long as
-/// it, none beyond `largest`, nor the row beyond kLargestNorm: rounding adds at
-/// most half the root of the features.
+/// The factor that scales a row of that length to whole numbers: none exceeds
+/// `largest`, and the row's length is at most kLargestNorm. Rounding adds at
+/// most half the root of the number of features.
 inline float factor_of(double norm, double largest_value, double largest,
                        std::int64_t padded) {
   const double room =
@@ -155,15 +158,15 @@ inline float factor_of(double norm, double largest_value, double largest,
   return float_up(std::max(norm / room, largest_value / largest));
 }
 
-// What a threshold may have lost where it is next to 0, in units.
+// A bound, in units, on the rounding of a threshold next to 0.
 constexpr double kTinyReach = 1e-30;
 
-/// FilterForm::reach of thresholds that are floats: in units, a squared
-/// distance, a least overlap.
+/// FilterForm::reach for thresholds that are floats: in units, a squared
+/// distance, or a least overlap.
 inline double reach_in_units(const FilterScale& scale, std::int32_t threshold) {
   const double t = static_cast<double>(as_float(threshold));
   if (t < 0.0) return -kInfinity;
-  // The largest float stands for infinity where that would be no number.
+  // The largest float stands for infinity where infinity would give NaN.
   return t < static_cast<double>(std::numeric_limits<float>::max())
              ? (t + kTinyReach) * scale.unit
              : kInfinity;
@@ -177,10 +180,10 @@ inline double reach_of_overlap(const FilterScale&, std::int32_t threshold) {
   return 1.0 - static_cast<double>(as_float(threshold));
 }
 
-/// Of forms that have all their numbers when a row is packed.
+/// For forms whose numbers are complete when a row is packed.
 inline void nothing_waits(double, FilterRows&) {}
 
-// Overlaps, of whole numbers and of floats.
+// Overlaps, in whole numbers and in floats.
 
 inline void upper_as_lower(double, FilterRows& rows) {
   std::copy_n(rows.first.data(), rows.num_places, rows.first_upper.data());
@@ -190,7 +193,7 @@ inline void upper_as_lower(double, FilterRows& rows) {
 inline std::int32_t keep_overlap_up_to(const FilterTerms& terms,
                                        double distance) {
   if (!(distance < 1.0)) return terms.scale.form->keep_all;
-  // Nothing is nearer than 0, and least_overlap(-infinity) need be no number.
+  // No distance is below 0, and least_overlap(-infinity) may be NaN.
   const double least = terms.metric.least_overlap(std::max(distance, 0.0));
   return as_bits(float_down(least - kFloatSlack - terms.scale.slack));
 }

@@ -1,5 +1,5 @@
-// FilterKind::none: no row is packed, and every pair of two rows that look for
-// neighbours goes to the exact step.
+// FilterKind::none packs no row. Every pair of which one point takes neighbours
+// goes to the exact step.
 
 #include "cpu/filter/form.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows packed in the filter's form.
+// Packs rows in the filter's form.
 
 #include <cstdint>
 #include <vector>
@@ -11,18 +11,19 @@
 namespace fsknn {
 namespace cpu {
 
-/// Packs prepared rows; fills all but what complete() fills. progress (may be
-/// null) is only asked whether to go on.
+/// Packs prepared rows; fills everything except the numbers that complete()
+/// fills. progress (may be null) is polled only for interrupts.
 FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
                 int num_threads, Progress* progress = nullptr);
 
-/// The common slack, once all rows' errors are known; and with it the rows'
-/// numbers, which may be completed anew with another slack.
+/// set_slack() sets the common slack, after all rows' errors are known.
+/// complete() then fills the rows' numbers, and may do so again with another
+/// slack.
 void set_slack(FilterScale& scale, double error, std::int64_t padded);
 void complete(const FilterScale& scale, FilterRows& rows);
 
-/// Completed rows, some of them, in another order: what stands at place_at[p]
-/// comes to p. What stands beyond is never to be met.
+/// Returns some completed rows in another order: row p is the row at
+/// place_at[p]. Padding beyond them must not be compared.
 FilterRows reordered(const FilterRows& from,
                      const std::vector<std::int32_t>& place_at,
                      int num_threads);

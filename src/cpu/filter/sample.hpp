@@ -1,6 +1,6 @@
 #pragma once
 
-// A sample of the points, by which a filter's form and scale are chosen.
+// A sample of the points, from which a filter's form and scale are chosen.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 namespace fsknn {
 namespace cpu {
 
-/// Of points whose middle is asked for.
+/// The number of sampled points for a median.
 constexpr std::int64_t kMiddleSample = 63;
 
 /// A sample of `count` points is spread evenly over their places.
@@ -19,14 +19,14 @@ inline Place sampled(const PreparedPoints& points, std::int64_t i,
   return {i * points.size() / count};
 }
 
-/// [count x padded], as of FilterReader.
+/// [count x padded], as FilterReader gives them.
 Buffer<double> sample_rows(const PreparedPoints& points, std::int64_t count);
 
-/// Column medians of some points; [padded]. One huge entry moves no median.
+/// Column medians of a sample; [padded]. A median ignores single huge entries.
 Buffer<double> column_medians(const PreparedPoints& points);
 
-/// The median length of some points beside a centre, of those that are not
-/// there; 0 where all are.
+/// The median length, after centring, of sampled points that differ from the
+/// centre; 0 if none does.
 double median_length(const PreparedPoints& points,
                      const Buffer<double>& centre);
 

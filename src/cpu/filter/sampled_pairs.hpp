@@ -1,7 +1,7 @@
 #pragma once
 
-// Some rows of a search against so many of its columns that each has some of
-// its k nearest among them: a look at the data before anything is filtered.
+// Samples some rows of a search, and enough columns that each row has some of
+// its k nearest among them. The filter is chosen by their distances.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace fsknn {
 namespace cpu {
 
-/// A distance, as filters compare it.
+/// A distance in the units that filters compare.
 inline double compared(const MetricEntry& metric, const DistanceRule& rule,
                        double distance) {
   return metric.least_overlap != nullptr ? 1.0 - metric.least_overlap(distance)
@@ -23,7 +23,8 @@ inline double compared(const MetricEntry& metric, const DistanceRule& rule,
 
 class SampledPairs {
  public:
-  /// queries: null when the points are the queries. All but k must stay.
+  /// queries is null if the points are the queries. All arguments but k must
+  /// outlive this object.
   SampledPairs(const MetricEntry& metric, const DistanceRule& rule,
                const Kernels& kernels, const PreparedPoints& points,
                const PreparedPoints* queries, std::int64_t k)
@@ -43,7 +44,8 @@ class SampledPairs {
         rows_(sample_rows(of_, num_rows_)) {}
 
   std::int64_t num_rows() const { return num_rows_; }
-  /// So many of a sampled row's pairs are as near as its k-th neighbour.
+  /// The number of a sampled row's pairs that are as near as its k-th
+  /// neighbour.
   std::int64_t nearest() const { return nearest_; }
   Place place_of_row(std::int64_t i) const {
     return sampled(of_, i, num_rows_);
@@ -52,8 +54,8 @@ class SampledPairs {
     return rows_.data() + i * points_.padded;
   }
 
-  /// begin(place, x) of each column, then take(i, distance) of each row with
-  /// it.
+  /// Calls begin(place, x) for each column, then take(i, distance) for each row
+  /// with that column.
   template <class Begin, class Take>
   void each(Begin begin, Take take) const {
     std::vector<Pair> pairs(static_cast<std::size_t>(num_rows_));
@@ -79,7 +81,7 @@ class SampledPairs {
 
  private:
   static constexpr std::int64_t kRows = 24;
-  // Among so many columns that a row has this many of its k.
+  // The sample has enough columns that a row has this many of its k nearest.
   static constexpr std::int64_t kNearest = 2;
   static constexpr std::int64_t kMostColumns = 1 << 14;
 

@@ -17,10 +17,10 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// A matrix with entries beyond this many times the mean magnitude is taken in
-// floats: one huge entry must not cost all others their resolution.
+// A matrix with entries beyond this multiple of the mean magnitude is filtered
+// in floats, because one huge entry would cost all others their resolution.
 constexpr double kWideRange = 64.0;
-// Beyond this many, the rounding of float sums is no longer small.
+// Beyond this number the rounding of float sums is no longer small.
 constexpr std::int64_t kMostFloatFeatures = std::int64_t{1} << 20;
 
 struct Spread {
@@ -28,13 +28,13 @@ struct Spread {
   double mean = 0.0;
 };
 
-/// Magnitudes of the entries less their column's centre.
+/// The largest and mean magnitude of the entries, less their column's centre.
 Spread spread_of(const PreparedPoints& points, const Buffer<double>& centre,
                  int num_threads) {
   const std::int64_t n = points.size(), padded = points.padded;
   constexpr std::int64_t block_rows = 256;
   const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
-  // mean holds the total until all is added up.
+  // Until the end, mean holds the total.
   std::vector<Spread> of_block(static_cast<std::size_t>(num_blocks));
   run_pieces(num_blocks, num_threads, {}, [&] {
     return [&, row = FilterReader(points)](std::int64_t block) mutable {
@@ -60,7 +60,8 @@ Spread spread_of(const PreparedPoints& points, const Buffer<double>& centre,
   return all;
 }
 
-/// Whether all entries are 0 or 1. Other data show in the first row, mostly.
+/// Whether all entries are 0 or 1. In most other data the first row shows that
+/// they are not.
 bool holds_bits(const PreparedPoints& points, int num_threads) {
   constexpr std::int64_t block_rows = 256;
   const std::int64_t n = points.size();
@@ -87,18 +88,19 @@ bool all_bits(const PreparedPoints& points, const PreparedPoints* queries,
          (queries == nullptr || holds_bits(*queries, num_threads));
 }
 
-/// The forms of an elementwise filter, and how they are chosen.
+/// The forms of an elementwise filter, and the properties by which they are
+/// chosen.
 struct Elementwise {
-  const FilterForm* bits;   ///< of 0 and 1; may be null
+  const FilterForm* bits;   ///< for rows of 0 and 1; may be null
   const FilterForm* bytes;  ///< may be null
   const FilterForm* whole;
   const FilterForm* floats;
-  /// Columns are brought to their middle first: the filter is of differences.
+  /// Whether columns are centred first, as in filters of differences.
   bool centred;
-  /// Whole numbers are summed over the features.
+  /// Whether the whole numbers are summed over the features.
   bool summed;
-  /// What the rounding of two rows may add to their distance; sums: the two
-  /// rows' together.
+  /// A bound on the error that rounding two rows adds to their distance. sums:
+  /// of the two rows together.
   double (*blur)(double unit, double num_features, double sums);
 };
 
@@ -120,8 +122,8 @@ constexpr Elementwise kOverlap = {
     &kBitsOverlap, &kByteProportion, &kWholeOverlap, &kFloatOverlap, false,
     true,          &blur_of_overlap};
 
-/// Whether one unit for the whole matrix would blur near rows: its rounding
-/// against how far apart near rows are, seen on a sample.
+/// Whether one unit for the whole matrix is too coarse for near rows: compares
+/// its rounding with the nearest distances in a sample.
 bool unit_is_coarse(double unit, const Elementwise& filter,
                     const MetricEntry& metric, const DistanceRule& rule,
                     const Kernels& kernels, const PreparedPoints& points) {
@@ -173,7 +175,7 @@ const FilterForm& byte_form(Sign sign, bool centred) {
   throw_unknown("sign", static_cast<int>(sign));
 }
 
-/// Of rows of length 1.
+/// For rows of length 1.
 FilterScale similarity_scale(const MetricEntry& metric,
                              const DistanceRule& rule, const Kernels& kernels,
                              const PreparedPoints& points,
@@ -181,7 +183,7 @@ FilterScale similarity_scale(const MetricEntry& metric,
                              const FilterUse& use) {
   FilterScale scale;
   scale.whole_ranks = points.whole_ranks;
-  // Sums of bits do not tell similarities.
+  // Sums of bits do not determine similarities, so that this needs use.centred.
   const bool is_centred = metric.row_form != RowForm::unit;
   if (use.centred && use.bits == 0 &&
       holds_two_values(points, is_centred, num_threads) &&
@@ -190,7 +192,7 @@ FilterScale similarity_scale(const MetricEntry& metric,
     scale.form = &two_value_form(metric);
     return scale;
   }
-  // A magnitude is not told by what is left beside a centre.
+  // Differences from a centre do not determine a magnitude.
   if (use.centred && metric.sign != Sign::absolute)
     scale.centre = centre_of_near_rows(points);
   const bool centred = scale.centre.size() > 0;
@@ -209,11 +211,11 @@ FilterScale similarity_scale(const MetricEntry& metric,
   return scale;
 }
 
-/// A power of two that most rows are about as long as, beside a centre: the
-/// matrix's largest entry may be far beyond all others.
+/// A power of two near the length of most rows after centring. The matrix's
+/// largest entry may be far larger than all others.
 double unit_of_length(const PreparedPoints& points,
                       const Buffer<double>& centre) {
-  constexpr int least = -400;  // squares of units are far from underflow
+  constexpr int least = -400;  // keeps squares of units far from underflow
   const double length = median_length(points, centre);
   return length > 0.0 ? two_to(std::max(exponent_of(length), least)) : 1.0;
 }
@@ -241,7 +243,7 @@ FilterScale products_scale(const MetricEntry& metric, const DistanceRule& rule,
   return scale;
 }
 
-/// In whole numbers of 16 bits, or in floats where these would be coarse.
+/// Chooses whole numbers of 16 bits, or floats where these are too coarse.
 FilterScale wide_scale(const Elementwise& filter, const MetricEntry& metric,
                        const DistanceRule& rule, const Kernels& kernels,
                        const PreparedPoints& points,
@@ -261,8 +263,8 @@ FilterScale wide_scale(const Elementwise& filter, const MetricEntry& metric,
           : kLargestHalf;
   scale.largest = static_cast<std::int32_t>(most);
   scale.reach = spread.largest;
-  // No spread, or none that can be told apart: every pair goes to the exact
-  // step (the forms' usable()).
+  // Without spread, or with too little, every pair goes to the exact step (the
+  // forms' usable()).
   scale.unit = scale.largest > 0 ? spread.largest / most : 0.0;
   const bool in_reach = spread.largest > 1e-280 && spread.largest < 1e280 &&
                         padded < kMostFloatFeatures;

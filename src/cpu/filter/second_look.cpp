@@ -16,7 +16,8 @@ void SecondLook::drop(std::int64_t row0, std::int64_t column0,
   if (wide == 0) return;
   const std::int64_t count = static_cast<std::int64_t>(hits.size());
   sums_.resize(hits.size());
-  // In turns that are short for any number of features.
+  // The turns are short for any number of features, so that an interrupt is
+  // noticed soon.
   const std::int64_t turn =
       std::max<std::int64_t>(8, (std::int64_t{1} << 26) / wide);
   for (std::int64_t first = 0; first < count; first += turn) {

@@ -1,9 +1,9 @@
 #pragma once
 
-// A second look at what a filter of bytes lets pass, before the exact step: the
-// same differences in whole numbers of 16 bits, pair by pair. It reads a
-// quarter of the exact step's bytes, and most of what bytes are too coarse for
-// stays behind.
+// A second test, before the exact step, of pairs that passed a filter of bytes.
+// It computes the same differences in whole numbers of 16 bits, pair by pair.
+// It reads a quarter of the exact step's bytes, and drops most pairs for which
+// bytes were too coarse.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,13 +15,13 @@
 namespace fsknn {
 namespace cpu {
 
-/// Words are in a 16th of the bytes' unit: what that leaves of the rounding is
-/// little beside distances, and what is beyond the bytes' range is within the
-/// words', which is eight times as wide (of up to 65,536 features).
+/// Words are in a 16th of the bytes' unit, which leaves little rounding
+/// compared with distances. Their range is eight times that of bytes (for up to
+/// 65,536 features), so that it contains most entries that bytes clip.
 constexpr double kPartsOfUnit = 16.0;
 
-/// No word is beyond: two have a difference of 15 bits, and all of two rows'
-/// together 31.
+/// A bound on words: the difference of two has 15 bits, and the sum of two
+/// rows' differences has 31.
 inline double largest_word(std::int64_t padded) {
   constexpr std::int64_t kMostWords = (1 << 30) - 1;
   return static_cast<double>(
@@ -30,13 +30,13 @@ inline double largest_word(std::int64_t padded) {
 
 class SecondLook {
  public:
-  /// All must stay. Rows that have no words are not looked at.
+  /// All arguments must outlive this object. Rows without words are not tested.
   SecondLook(const Kernels& kernels, const FilterRows& rows,
              const FilterRows& columns)
       : kernels_(kernels), rows_(rows), columns_(columns) {}
 
-  /// Takes out those hits that pass no more. row0, column0: where the chunk is
-  /// that they, and the thresholds, are numbered in.
+  /// Removes hits that fail the test. row0, column0: the start of the chunk in
+  /// which hits and thresholds are numbered.
   void drop(std::int64_t row0, std::int64_t column0,
             const std::int32_t* row_threshold,
             const std::int32_t* column_threshold, std::vector<Pair>& hits);

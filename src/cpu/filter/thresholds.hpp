@@ -1,7 +1,7 @@
 #pragma once
 
-// Thresholds such that no pair of a row and one of its k nearest is ever
-// dropped: what a returned distance means to the test.
+// Thresholds at which the test never drops a row's pair with one of its k
+// nearest, from returned distances.
 
 #include <cmath>
 #include <cstdint>
@@ -16,17 +16,18 @@ class Thresholds {
   Thresholds(const FilterScale& scale, const MetricEntry& metric,
              const DistanceRule& rule)
       : terms_{scale, metric, rule} {}
-  /// No pair at most `distance` apart fails the test with this threshold.
+  /// The threshold at which no pair within `distance` fails the test.
   std::int32_t keep_up_to(double distance) const {
     if (!form().usable(terms_.scale) || !(distance < HUGE_VAL))
       return keep_all();
     return form().keep_up_to(terms_, distance);
   }
-  /// Every pair passes / this side lets no pair pass.
+  /// The thresholds at which every pair passes, and at which this side lets no
+  /// pair pass.
   std::int32_t keep_all() const { return form().keep_all; }
   std::int32_t keep_none() const { return form().keep_none; }
-  /// A returned distance that no pair exceeds whose upper_key was at most
-  /// `key`, for the row with these numbers. Infinity where nothing is known.
+  /// An upper bound on the returned distance of pairs whose upper_key was at
+  /// most `key`, for the row with these numbers. Infinity if there is no bound.
   double upper_distance(float key, const Side& row) const {
     if (!form().usable(terms_.scale) || !(key < HUGE_VALF)) return HUGE_VAL;
     return form().upper_distance(terms_, static_cast<double>(key), row);

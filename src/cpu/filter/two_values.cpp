@@ -1,10 +1,11 @@
-// Rows of length 1 that have two values each, as rows of 0 and 1 have under
-// correlations and cosine: a bit a feature says which. With p features of the
-// higher value and q of the lower one, d apart, and c features where two rows
-// both have the higher one, the sum of their products is
+// Rows of length 1 with two values each, as rows of 0 and 1 have under
+// correlations and cosine; one bit for each feature tells which. Let a row have
+// p features of the higher value and q of the lower, and let d be the
+// difference of the two values. Let two rows share the higher value in c
+// features. Then the sum of their products is
 //   d_i d_j c - b_i b_j,  b = d p / sqrt(p + q),
-// where rows are centred; where the lower value is 0, b is. The vignette
-// "proofs" has the proof, and that of the slack.
+// for centred rows; where the lower value is 0, so is b. The vignette "proofs"
+// has the proof, and the proof of the slack.
 
 #include "cpu/filter/two_values.hpp"
 
@@ -17,11 +18,11 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-/// Of a row with more of the one value for each of the other, correlations are
-/// not known well enough.
+/// Rows with a larger ratio of one value to the other are not packed: the bound
+/// on their correlations is too wide.
 constexpr double kMostRatio = 4096.0;
 
-/// What a row is made of, if it is: padding is 0.
+/// The two values of a row, if it has only two; padding is 0.
 struct TwoValues {
   double low = 0.0, high = 0.0;
   std::int64_t lows = 0, highs = 0;
@@ -39,7 +40,8 @@ struct TwoValues {
     return lows > 0 ? static_cast<double>(highs) / static_cast<double>(lows)
                     : 0.0;
   }
-  /// Whether that is all that the row has, and as it should be.
+  /// Whether the row has only these values, with length 1, and mean 0 if
+  /// centred.
   bool holds(const double* x, std::int64_t num_features, bool centred) const {
     for (std::int64_t f = 0; f < num_features; ++f)
       if (x[f] != high && x[f] != low) return false;
@@ -78,9 +80,10 @@ struct Similarity {
     *error = std::max(*error, row.ratio());
   }
 
-  // With h = 2^-24 and the largest ratio r of a row: b_i b_j is at most 1.01 r
-  // and off by 3.01 h of itself, d_i d_j c at most 1.01 + 1.01 r and off by
-  // 4.01 h of itself, and their difference by h of itself; one more for 1 - s.
+  // Let h = 2^-24, and let r be the largest ratio of a row. b_i b_j is at most
+  // 1.01 r, with a relative error of 3.01 h. d_i d_j c is at most 1.01 + 1.01
+  // r, with a relative error of 4.01 h. Their difference has a relative error
+  // of h. 1 - s adds one more.
   static double slack(double ratio, std::int64_t padded) {
     return (9.0 * ratio + 10.0) * 0x1p-24 + rounding_of_sums(padded);
   }

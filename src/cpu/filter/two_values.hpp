@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows of length 1 of two values each in bits, and whether points are such.
+// Rows of length 1 with two values each, in bits, and the test for such rows.
 
 #include "core/contract/metric.hpp"
 #include "core/rows/prepared.hpp"
@@ -9,12 +9,13 @@
 namespace fsknn {
 namespace cpu {
 
-/// Whether all rows are: centred ones, or such whose lower value is 0. Others
-/// show in the first row, mostly.
+/// Whether all rows are such: centred, or with a lower value of 0. In most
+/// other data the first row shows that they are not.
 bool holds_two_values(const PreparedPoints& points, bool centred,
                       int num_threads);
 
-/// For a metric of rows of length 1, and whether a form is one of these.
+/// The form for a metric of rows of length 1, and whether a form is one of
+/// these.
 const FilterForm& two_value_form(const MetricEntry& metric);
 bool is_two_values(const FilterForm& form);
 

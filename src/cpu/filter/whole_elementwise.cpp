@@ -1,5 +1,5 @@
-// Differences and smaller ones of rows in whole numbers of 16 bits, in one unit
-// for the whole matrix.
+// Differences and minima of rows in whole numbers of 16 bits, in one unit for
+// the whole matrix.
 
 #include "cpu/filter/form_parts.hpp"
 
@@ -15,12 +15,12 @@ bool usable(const FilterScale& scale) {
 
 double slack(double, std::int64_t padded) { return rounding_of_sums(padded); }
 
-/// The distance in units.
+/// The threshold is the distance in units.
 std::int32_t keep_up_to(const FilterTerms& terms, double distance) {
   const double t = terms.rule.before_scaling(distance);
   const double units = t / terms.scale.unit * (1.0 + terms.scale.slack) + 3.0;
   if (!(units < kLargestSum * 2.0)) return terms.scale.form->keep_all;
-  // Limits below 0, which no distance is: nothing is kept.
+  // No distance is below 0: a negative limit keeps nothing.
   if (units < 0.0) return terms.scale.form->keep_none;
   return static_cast<std::int32_t>(std::ceil(units));
 }
@@ -30,8 +30,9 @@ double reach(const FilterScale& scale, std::int32_t threshold) {
   return threshold < kKeepAllSums ? threshold * scale.unit : kInfinity;
 }
 
-/// first: p = sum of the whole numbers less what rounding may have added, for
-/// lower bounds; plus what it may have taken, as a float, for upper bounds.
+/// first: p, the sum of the whole numbers. For lower bounds it is less the most
+/// that rounding may have added; for upper bounds, as a float, plus the most
+/// that rounding may have removed.
 struct SumDistance {
   static void pack_row(RowPacker& packer, FilterRows& rows, double,
                        std::int64_t place, double*) {
@@ -45,7 +46,7 @@ struct SumDistance {
 
   static double upper_distance(const FilterTerms& terms, double key,
                                const Side& row) {
-    // Both terms of the key are below 2^31, rounded to 24 bits.
+    // 1024 covers rounding to 24 bits: both terms of the key are below 2^31.
     return terms.rule.after_scaling(terms.scale.unit *
                                     (key + as_float(row.first[0]) + 1024.0) *
                                     (1.0 + terms.scale.slack));
@@ -111,7 +112,8 @@ const FilterForm kWholeLargestDifference = {
     &LargestDifference::upper_distance,
     nullptr};
 
-// All open is not -inf: the sum of two rows may be 0 here, and 0 * inf is NaN.
+// The threshold that keeps all is not -infinity: the sum of two rows may be 0
+// here, and 0 * infinity is NaN.
 const FilterForm kWholeOverlap = {Test::overlap,
                                   Product::smaller_sum,
                                   FilterNumbers::int16,

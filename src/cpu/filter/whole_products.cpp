@@ -1,5 +1,5 @@
 // Products of rows in whole numbers of 16 bits: of rows of length 1, whose sum
-// is a similarity; of rows of any length, each with a factor of its own.
+// is a similarity, and of rows of any length, with a factor for each.
 
 #include "cpu/filter/form_parts.hpp"
 
@@ -7,16 +7,16 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// Rows of length 1 times this are whole numbers of 16 bits; the product of two
-// is below 2^31 by Cauchy-Schwarz as long as rounding adds less than 40%.
+// Rows of length 1 times this become whole numbers of 16 bits. The product of
+// two is below 2^31, by Cauchy-Schwarz, if rounding adds less than 40%.
 constexpr double kUnitScale = 32767.0;
-// Rows shorter than this count as 0, in units of a typical row's length.
+// Rows shorter than this, in units of a typical row's length, count as 0.
 constexpr double kTinyNorm = 1e-15;
 constexpr double kTinySquare = 1e-22;
-// Entries are cut off at this in those units, so that squares are floats.
+// Entries are clipped at this many units, so that squares fit in floats.
 constexpr double kLargestEntry = 0x1p40;
-// Squares that vanish in the contract's sum, where the largest entry is at
-// least 1.
+// A bound on squares that underflow in the contract's sum, where the largest
+// entry is at least 1.
 constexpr double kVanished = 1e-300;
 
 bool usable(const FilterScale& scale) { return scale.slack < 0.4; }
@@ -42,7 +42,7 @@ struct Similarity {
     const double sum =
         (1.0 - t - terms.scale.slack) * (kUnitScale * kUnitScale) - 2.0;
     if (sum < -2147483647.0) return terms.scale.form->keep_all;
-    // Limits below 0, which no distance is: nothing is kept.
+    // No distance is below 0: a negative limit keeps nothing.
     if (sum > 2147483646.0) return terms.scale.form->keep_none;
     return static_cast<std::int32_t>(std::floor(sum));
   }
@@ -72,9 +72,9 @@ struct Similarity {
   }
 };
 
-/// A row of any length in whole numbers, with a factor of its own. Returns the
+/// Packs a row of any length in whole numbers, with its own factor. Returns the
 /// factor, or 0 for a row shorter than `tiny`, which becomes zeros. square: of
-/// its length; error: raised to the row's own.
+/// its length. Raises error to the row's own, if that is larger.
 float pack_by_length(RowPacker& packer, double tiny, double* square,
                      double* error) {
   double squares = 0.0, largest = 0.0;
@@ -99,9 +99,8 @@ float pack_by_length(RowPacker& packer, double tiny, double* square,
 
 /// first: a, the row's factor (float). second: w, of the squared length.
 struct SquaredDistance {
-  // Rows that are cut off are no farther from each other, nor from others, than
-  // they were; of how far they are nothing is known from above, which their
-  // square tells by its sign.
+  // Clipping makes no distance larger, so that lower bounds stay valid. Clipped
+  // rows have no upper bound; the sign of their square marks them.
   static void pack_row(RowPacker& packer, FilterRows& rows, double,
                        std::int64_t place, double* error) {
     const double inverse = 1.0 / packer.scale.unit;  // a power of two
@@ -160,10 +159,10 @@ struct SquaredDistance {
 };
 
 /// first: a, the row's factor (float), in units of the scale. second: g, the
-/// same for all rows: what the sum of two rows' whole numbers may be off, as
-/// |v_i| |v_j| <= a_i a_j kLargestNorm^2.
+/// same for all rows: a bound on the error of the sum of two rows' whole
+/// numbers, as |v_i| |v_j| <= a_i a_j kLargestNorm^2.
 struct RawProduct {
-  // Rows shorter than this count as 0, whose products with the longest (2^57)
+  // Rows shorter than this count as 0: their products with the longest (2^57)
   // are less than kTinyProduct.
   static constexpr double kTinyRow = 0x1p-60;
   static constexpr double kTinyProduct = 0.25;

@@ -20,11 +20,12 @@ struct NeonFeatures {
   bool dot, i8mm;
 };
 
-/// What the system says of this processor; where it is not known how to ask,
-/// what everything here is compiled for.
+/// The extensions that the system reports for this processor; on an unknown
+/// system those for which everything is compiled.
 NeonFeatures neon_features() {
 #if defined(__linux__)
-  // HWCAP_ASIMDDP, HWCAP2_I8MM: headers may be older than the system.
+  // HWCAP_ASIMDDP and HWCAP2_I8MM are written as numbers, because headers may
+  // be older than the system.
   return {(getauxval(AT_HWCAP) >> 20 & 1) != 0,
           (getauxval(AT_HWCAP2) >> 13 & 1) != 0};
 #elif defined(__APPLE__)

@@ -132,7 +132,7 @@ static inline std::uint32_t at_most(F32 a, F32 b) {
                  _mm256_cmp_ps(a.hi, b.hi, _CMP_LE_OQ));
 }
 
-/// Bits are counted by a table of half a byte.
+/// Counts bits with a table of half bytes.
 static inline __m256i bits_of_half_bytes(__m256i x) {
   const __m256i counts =
       _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,  //
@@ -146,8 +146,8 @@ static inline __m256i add_bits(__m256i sum, __m256i x) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-/// Without an instruction that multiplies bytes and sums without saturating:
-/// the even ones, and the odd ones, as 16 bits.
+/// AVX2 has no instruction that multiplies bytes and sums without saturation.
+/// So even and odd bytes are multiplied as 16 bits.
 static inline __m256i even_bytes(__m256i x) {
   return _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8);
 }
@@ -185,7 +185,7 @@ static inline __m256i product_end(__m256i sum) {
                           _mm256_and_si256(sum, _mm256_set1_epi32(0xffff)));
 }
 
-/// Four rows against one panel: eight sums stay in registers.
+/// Compares four rows with one panel; the eight sums stay in registers.
 template <Product kProduct>
 static inline void accumulate_quarter(const std::int32_t* a,
                                       const std::int32_t* b, std::int64_t steps,
@@ -227,8 +227,8 @@ static inline __m256i broadcast_64(const std::int32_t* p) {
   return _mm256_set1_epi64x(x);
 }
 
-/// Four rows against the eight points of half a panel, eight bytes of each in
-/// 64 bits.
+/// Compares four rows with the eight points of half a panel, eight bytes of
+/// each in 64 bits.
 static inline void subtract_quarter(const std::int32_t* a,
                                     const std::int32_t* b, std::int64_t steps,
                                     std::int32_t* sums) {
@@ -250,7 +250,7 @@ static inline void subtract_quarter(const std::int32_t* a,
   }
 #pragma GCC unroll 4
   for (int r = 0; r < 4; ++r) {
-    // The low halves: of points 0, 1, 4, 5, then 2, 3, 6, 7.
+    // Takes the low halves: of points 0, 1, 4, 5, then 2, 3, 6, 7.
     const __m256i low = _mm256_castps_si256(_mm256_shuffle_ps(
         _mm256_castsi256_ps(s[r][0]), _mm256_castsi256_ps(s[r][1]), 0x88));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(sums + r * Tile::columns),

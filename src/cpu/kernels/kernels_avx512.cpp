@@ -17,8 +17,8 @@ static inline __m512i madd(__m512i sum, __m512i a, __m512i b) {
   return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
 }
 
-/// Without an instruction that multiplies bytes and sums without saturating:
-/// the even ones, and the odd ones, as 16 bits.
+/// Without VNNI no instruction multiplies bytes and sums without saturation. So
+/// even and odd bytes are multiplied as 16 bits.
 static inline __m512i even_bytes(__m512i x) {
   return _mm512_srai_epi16(_mm512_slli_epi16(x, 8), 8);
 }

@@ -1,9 +1,11 @@
-// No include guard on purpose: included once by each AVX-512 kernel file, in
-// its own namespace, with the instruction set switched on. The file provides
-//   madd(sum, a, b): sum + a pair of 16-bit products in each 32-bit place;
-//   madd_bytes(sum, a, b): sum + four 8-bit products in each 32-bit place;
-//   first_of_bytes(a): what such sums begin with, of byte_offset() of a row;
-//   add_bits(sum, x): sum + the number of bits in each 32-bit place of x.
+// There is no include guard on purpose: each AVX-512 kernel file includes this
+// once, in its own namespace, with the instruction set enabled. The file
+// provides
+//   madd(sum, a, b): sum + two 16-bit products in each 32-bit element;
+//   madd_bytes(sum, a, b): sum + four 8-bit products in each 32-bit element;
+//   first_of_bytes(a): the initial value of such sums, from a row's
+//     byte_offset();
+//   add_bits(sum, x): sum + the number of bits in each 32-bit element of x.
 
 struct Lanes {
   __m512d v;
@@ -94,7 +96,7 @@ static inline __m512i product_step(__m512i sum, __m512i a, __m512i b) {
 template <Product kProduct>
 static inline __m512i product_end(__m512i sum) {
   if (kProduct != Product::largest_difference) return sum;
-  // The larger of the two 16-bit halves; both are 0 or more.
+  // Takes the larger of the two 16-bit halves; both are 0 or more.
   return _mm512_max_epi32(_mm512_srli_epi32(sum, 16),
                           _mm512_and_si512(sum, _mm512_set1_epi32(0xffff)));
 }
@@ -148,8 +150,8 @@ static inline __m512i broadcast_64(const std::int32_t* p) {
   return _mm512_set1_epi64(x);
 }
 
-/// Differences of bytes, eight of each point in 64 bits: four rows against all
-/// panels, whose 24 sums stay in registers.
+/// Sums differences of bytes, eight of each point in 64 bits: four rows against
+/// all panels, with 24 sums in registers.
 template <int kPanels>
 static inline void subtract_panels(const std::int32_t* a, const std::int32_t* b,
                                    std::int64_t steps, std::int32_t* sums) {
@@ -180,7 +182,7 @@ static inline void subtract_panels(const std::int32_t* a, const std::int32_t* b,
       }
     }
   }
-  // The low halves, by their points.
+  // Takes the low halves in the order of their points.
   const __m512i order = _mm512_setr_epi32(0, 2, 4, 6, 16, 18, 20, 22,  //
                                           8, 10, 12, 14, 24, 26, 28, 30);
 #pragma GCC unroll 4

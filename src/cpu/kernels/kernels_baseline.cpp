@@ -46,7 +46,7 @@ static inline V each(const V& a, const V& b, F f) {
   return r;
 }
 
-// Whole numbers wrap, as vector instructions do.
+// Whole numbers wrap around, as in vector instructions.
 static inline std::int32_t wrapped(std::uint32_t x) {
   return static_cast<std::int32_t>(x);
 }
@@ -98,7 +98,7 @@ static inline std::uint32_t at_most(const V& a, const V& b) {
   return mask;
 }
 
-/// In vector code where the processor counts no bits.
+/// Vectorises where the processor has no instruction that counts bits.
 static inline std::int32_t count_bits(std::uint32_t x) {
   x -= x >> 1 & 0x55555555u;
   x = (x & 0x33333333u) + (x >> 2 & 0x33333333u);
@@ -106,7 +106,8 @@ static inline std::int32_t count_bits(std::uint32_t x) {
   return static_cast<std::int32_t>(x * 0x01010101u >> 24);
 }
 
-/// One step: 32 features of a bit, two of 16 bits, four of 8, or one float.
+/// Adds one step: 32 features of a bit, two of 16 bits, four of 8, or one
+/// float.
 template <Product kProduct>
 static inline std::int32_t product_step(std::int32_t sum, std::int32_t a,
                                         std::int32_t b) {

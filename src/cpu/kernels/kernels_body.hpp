@@ -1,13 +1,14 @@
-// No include guard on purpose: the body of one instruction set's kernels. The
-// including file has opened its own namespace and provides
-//   Lanes           8 doubles (core/contract/arithmetic.hpp)
-//   I32, F32        16 whole numbers of 32 bits, 16 floats
+// There is no include guard on purpose: this is the body of one instruction
+// set's kernels. The including file has opened its own namespace and provides
+//   Lanes: 8 doubles (core/contract/arithmetic.hpp)
+//   I32, F32: 16 whole numbers of 32 bits, 16 floats
 //   accumulate_tile<Product>(a, b, num_panels, steps, sums)
-//   WordSum         sum of differences of kWordsTogether numbers of 16 bits
+//   WordSum: the sum of differences of kWordsTogether numbers of 16 bits
 
-/// Four pairs at a time: one pair's sum is a chain of dependent operations, and
-/// four chains fill the time that each waits. Meanwhile the rows of the next
-/// four come from wherever they are: few pairs are of rows that were just read.
+/// Processes four pairs at a time. One pair's sum is a chain of dependent
+/// operations, and four chains hide each other's latency. Meanwhile the rows of
+/// the next four pairs are prefetched: few pairs are of rows that were read
+/// recently.
 template <class A>
 static void exact_of(const double* rows_a, const double* rows_b,
                      std::int64_t padded, const Pair* pairs, std::int64_t count,
@@ -57,7 +58,7 @@ static void exact(Accumulation accumulation, const double* rows_a,
   });
 }
 
-/// The rows of the pair after the next come meanwhile.
+/// The rows of the pair after the next are prefetched meanwhile.
 static void differences(const std::int16_t* rows_a, const std::int16_t* rows_b,
                         std::int64_t width, const Pair* pairs,
                         std::int64_t count, std::int32_t* sums) {
@@ -152,7 +153,7 @@ static std::uint64_t masked_test(Sign sign, const std::int32_t* sums,
   throw_unknown("sign", static_cast<int>(sign));
 }
 
-/// Two at a time, since each sum waits for the one before.
+/// Adds two at a time, because each sum depends on the last.
 static void masked_sums(const float* panel, const std::int32_t* list,
                         std::int64_t length, float* sum, float* square) {
   F32 s0 = F32::all(0.0f), s1 = s0, q0 = s0, q1 = s0;
@@ -194,7 +195,7 @@ static void accumulate_products(Product product, const std::int32_t* a,
   throw_unknown("product", static_cast<int>(product));
 }
 
-/// The 16 sums of one row, as the test reads them.
+/// Loads the 16 sums of one row in the form that the test reads.
 template <Test kTest>
 static inline F32 float_sum(const std::int32_t* sums) {
   if (kTest == Test::float_sum_distance ||
@@ -203,7 +204,7 @@ static inline F32 float_sum(const std::int32_t* sums) {
   return to_float(I32::load(sums));
 }
 
-/// The float tests' left side but for the row's own term.
+/// The left side of float tests, without the row's own term.
 template <Test kTest>
 static inline F32 lower_value(const F32& sum, const Side& row,
                               const Side& columns) {
@@ -343,7 +344,8 @@ static void test_tile(const std::int32_t* sums, int num_panels,
   }
 }
 
-/// Smaller is nearer; an upper bound but for terms of the row alone.
+/// An upper bound, without terms that depend only on the row; smaller is
+/// nearer.
 template <Test kTest>
 static inline F32 upper_key(const std::int32_t* sums, const Side& row,
                             const Side& columns) {

@@ -1,5 +1,5 @@
-// No include guard on purpose: for AVX-512 kernels without VPOPCNTDQ, after
-// their madd(). Bits are counted by a table of half a byte.
+// There is no include guard on purpose: AVX-512 kernels without VPOPCNTDQ
+// include this after their madd(). It counts bits with a table of half bytes.
 
 static inline __m512i bits_of_half_bytes(__m512i x) {
   const __m512i counts = _mm512_broadcast_i32x4(

@@ -1,7 +1,8 @@
 #pragma once
 
-// What kernels_*.cpp need, included before they switch the instruction set:
-// library templates must not be compiled for a processor that may not be here.
+// The headers that kernels_*.cpp need. They are included before the instruction
+// set changes, so that library templates are not compiled for a processor that
+// may be absent.
 
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// NEON as every 64-bit ARM processor has it.
+// NEON, which every 64-bit ARM processor has.
 #include "cpu/kernels/kernels_includes.hpp"
 
 #ifdef FSKNN_NEON_KERNELS
@@ -11,7 +11,7 @@ namespace fsknn {
 namespace cpu {
 namespace neon {
 
-/// In 16 bits, of two differences at most 255 at a time.
+/// Adds pairs of differences, each at most 255, in 16 bits.
 struct ByteDifferences {
   static constexpr std::int64_t most = 65535 / (2 * 255);
   uint16x8_t sum = vdupq_n_u16(0);
@@ -23,9 +23,9 @@ struct ByteDifferences {
   }
 };
 
-/// Four rows against four points. No two products of bytes are added in 16
-/// bits, which -128 times itself, twice, would leave. As many instructions as
-/// products of 16 bits take.
+/// Compares four rows with four points. It never adds two products of bytes in
+/// 16 bits, which twice (-128)^2 would overflow. It takes as many instructions
+/// as products of 16 bits.
 static inline void multiply_quarter(const std::int32_t* a,
                                     const std::int32_t* b, std::int64_t steps,
                                     std::int32_t* sums) {

@@ -1,7 +1,8 @@
-// No include guard on purpose: included once by each NEON kernel file, in its
-// own namespace, with the instruction set switched on. The file provides
+// There is no include guard on purpose: each NEON kernel file includes this
+// once, in its own namespace, with the instruction set enabled. The file
+// provides
 //   ByteDifferences: sums of differences of bytes, four or two for each of two
-//     points: add(a, b), `most` times at most; added_to(total): in 32 bits;
+//     points: add(a, b), at most `most` times; added_to(total): in 32 bits;
 //   multiply_bytes(a, b, steps, sums): products of bytes of 8 rows and of the 8
 //     points of half a panel.
 
@@ -49,8 +50,8 @@ static inline Lanes div(const Lanes& a, const Lanes& b) {
   return each(a, b,
               [](float64x2_t x, float64x2_t y) { return vdivq_f64(x, y); });
 }
-// Compared and selected: the processor's own minimum has another idea of 0 and
-// -0, and of what is no number, than the contract.
+// These compare and select, because the processor's own minimum treats 0, -0
+// and NaN differently from the contract.
 static inline Lanes smaller(const Lanes& a, const Lanes& b) {
   return each(a, b, [](float64x2_t x, float64x2_t y) {
     return vbslq_f64(vcltq_f64(x, y), x, y);
@@ -142,7 +143,8 @@ static inline F32 multiply_add(const F32& a, const F32& b, const F32& c) {
            vfmaq_f32(c.v[2], a.v[2], b.v[2]),
            vfmaq_f32(c.v[3], a.v[3], b.v[3])}};
 }
-// As Lanes: what is no number must be what it is elsewhere.
+// These compare and select, as for Lanes, so that NaN gives the same result
+// everywhere.
 static inline F32 smallest(const F32& a, const F32& b) {
   return each(a, b, [](float32x4_t x, float32x4_t y) {
     return vbslq_f32(vcltq_f32(x, y), x, y);
@@ -158,7 +160,7 @@ static inline F32 to_float(const I32& a) {
            vcvtq_f32_s32(a.v[3])}};
 }
 
-/// A bit of each of 16 that are all ones or zeros.
+/// Packs 16 elements, each all ones or all zeros, into 16 bits.
 static inline std::uint32_t bits_of(uint32x4_t a, uint32x4_t b, uint32x4_t c,
                                     uint32x4_t d) {
   alignas(16) static const std::uint8_t own[16] = {1, 2, 4, 8, 16, 32, 64, 128,
@@ -181,8 +183,8 @@ static inline std::uint32_t at_most(const F32& a, const F32& b) {
                  vcleq_f32(a.v[2], b.v[2]), vcleq_f32(a.v[3], b.v[3]));
 }
 
-// The tiles: 8 rows against the 8 points of half a panel, whose sums, four in a
-// register, stay in 16 of the 32.
+// The tiles compare 8 rows with the 8 points of half a panel. The sums, four in
+// a register, take 16 of the 32 registers.
 
 constexpr int kHalf = Tile::panel / 2;
 
@@ -197,8 +199,8 @@ static inline void store_half(const int32x4_t (*s)[2], std::int32_t* sums) {
   }
 }
 
-/// A row is one of four in a register: its two features, by the points' first
-/// ones and their second ones.
+/// Multiplies one of the four rows in a register: its two features with the
+/// points' first and second features.
 template <int kRow>
 static inline void multiply_row(int32x4_t* s, int16x8_t first, int16x8_t second,
                                 int16x8_t rows) {
@@ -230,7 +232,7 @@ static inline void multiply_halves(const std::int32_t* a, const std::int32_t* b,
   store_half(s, sums);
 }
 
-/// Bits are counted in bytes, of so many steps before these could be full.
+/// Bits are counted in bytes, and widened before these can overflow.
 static inline void count_common(const std::int32_t* a, const std::int32_t* b,
                                 std::int64_t steps, std::int32_t* sums) {
   constexpr std::int64_t kMost = 255 / 8;
@@ -280,7 +282,7 @@ static inline int32x4_t product_step(int32x4_t sum, int32x4_t a, int32x4_t b) {
 template <Product kProduct>
 static inline int32x4_t product_end(int32x4_t sum) {
   if (kProduct != Product::largest_difference) return sum;
-  // The larger of the two 16-bit halves; both are 0 or more.
+  // Takes the larger of the two 16-bit halves; both are 0 or more.
   return vmaxq_s32(vshrq_n_s32(sum, 16), vandq_s32(sum, vdupq_n_s32(0xffff)));
 }
 
@@ -328,8 +330,8 @@ static inline uint8x16_t load_bytes(const std::int32_t* p) {
   return vreinterpretq_u8_s32(vld1q_s32(p));
 }
 
-/// Four rows against the eight points of half a panel, eight bytes of each in
-/// 64 bits: of points 0 and 1, 2 and 3, 4 and 5, 6 and 7.
+/// Compares four rows with the eight points of half a panel, eight bytes of
+/// each in 64 bits: points 0 and 1, 2 and 3, 4 and 5, 6 and 7.
 static inline void subtract_quarter(const std::int32_t* a,
                                     const std::int32_t* b, std::int64_t steps,
                                     std::int32_t* sums) {

@@ -1,9 +1,10 @@
-// No include guard on purpose: for NEON kernels with the dot product extension,
-// which sums four products of bytes in one instruction.
+// There is no include guard on purpose: NEON kernels with the dot product
+// extension, which sums four products of bytes in one instruction, include
+// this.
 
-/// A difference times 1.
+/// Sums differences as products with 1.
 struct ByteDifferences {
-  static constexpr std::int64_t most = std::int64_t{1} << 60;  // 32 bits do
+  static constexpr std::int64_t most = std::int64_t{1} << 60;  // no limit
   uint32x4_t sum = vdupq_n_u32(0);
   inline void add(uint8x16_t a, uint8x16_t b) {
     sum = vdotq_u32(sum, vabdq_u8(a, b), vdupq_n_u8(1));

@@ -20,7 +20,7 @@ namespace neondot {
 
 #include "cpu/kernels/kernels_neon_dot.hpp"
 
-/// A row's four bytes are one of four places in a register.
+/// A register holds four bytes of each of four rows; kRow selects the row.
 template <int kRow>
 static inline void multiply_bytes_of(int32x4_t* s, int8x16_t lo, int8x16_t hi,
                                      int8x16_t rows) {

@@ -24,7 +24,7 @@ namespace neoni8mm {
 /// Eight bytes of each of two points.
 struct PointPairs {
   int8x16_t v[4];
-  /// Of eight points, by the steps at p and at q, of four bytes each.
+  /// Loads eight points from the steps at p and at q, of four bytes each.
   static inline PointPairs load(const std::int32_t* p, const std::int32_t* q) {
     const int32x4_t p0 = vld1q_s32(p), p1 = vld1q_s32(p + 4);
     const int32x4_t q0 = vld1q_s32(q), q1 = vld1q_s32(q + 4);
@@ -35,7 +35,7 @@ struct PointPairs {
   }
 };
 
-/// Two rows and two columns a register: their four sums.
+/// Computes four sums for each register of two rows and one of two columns.
 static inline void multiply_pairs(int32x4_t (*s)[4], const PointPairs& rows,
                                   const PointPairs& columns) {
 #pragma GCC unroll 4

@@ -14,15 +14,15 @@ namespace cpu {
 namespace {
 
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
-// All that is rounded, but for v' and the sums over lists, is below this part
-// of |v|^2; what underflows, below kTiny.
+// All rounding except that of v' and of the sums over lists is below this part
+// of |v|^2. Underflow is below kTiny.
 constexpr double kRounding = 4e-6;
 constexpr double kTiny = 1e-30;
-// |v| from which on, and below which, a row takes no part in the filter:
-// beyond, squares are no floats.
+// Rows with |v| above the first value or below the second bypass the filter:
+// squares beyond it do not fit in floats.
 constexpr double kLongest = 0x1p20, kShortest = 0x1p-60;
 
-/// What one row lacks, or has, if that is less.
+/// The features that a row lacks, or has if these are fewer.
 struct RowList {
   RowList(const MaskedFilterRows& rows, std::int64_t place) {
     const std::size_t at = static_cast<std::size_t>(place);
@@ -30,7 +30,7 @@ struct RowList {
     last = rows.list.data() + rows.list_start[at + 1];
     is_known = rows.lists_known[at] != 0;
   }
-  /// Another row's sum of z^2 over what this one has.
+  /// Another row's sum of z^2 over the features that this row has.
   double square(const MaskedFilterRows& of, std::int64_t place) const {
     const float* z = of.z_panel(place) + place % Tile::panel;
     double sum = 0.0;
@@ -45,7 +45,8 @@ struct RowList {
   bool is_known;
 };
 
-/// Step 2 of one row's pairs: what is the row's alone is made once.
+/// Step 2 of one row's pairs. Values that depend only on the row are computed
+/// once.
 class RowOfPairs {
  public:
   RowOfPairs(const MaskedFilterRows& rows, std::int64_t row,
@@ -61,7 +62,8 @@ class RowOfPairs {
         scale_(static_cast<double>(rows.scale[row])),
         column_margin_(rows.margin + rows.list_error[row]) {}
 
-  /// sum: the whole product. x, y: of the row's squares, and of the column's.
+  /// sum: the whole product. x, y: the sums of squares of the row and of the
+  /// column.
   bool may_be_close(std::int64_t column, std::int32_t sum, double x, double y,
                     float threshold) const {
     const double product =
@@ -72,11 +74,11 @@ class RowOfPairs {
         column_margin_ * columns_.square[column] - kTiny;
     const double known = static_cast<double>(columns_.points->known[column]);
     const double far = -static_cast<double>(threshold);
-    // No number where one of the two takes no part, or has no value.
+    // NaN, where a row bypasses the filter or has no value, gives false.
     const auto beyond = [&](double n) {
       return least > limit_ * n && least * known > far * n;
     };
-    // No more than either has are in common.
+    // The common samples are at most the samples of either row.
     if (beyond(std::min(known_, known) * (1.0 + 1e-12))) return false;
     const std::int64_t common =
         masked_common(rows_, columns_, {row_, column, 0, 0, 0, 0, 0});
@@ -119,7 +121,7 @@ void MaskedDifferencePacker::operator()(std::int64_t place) {
   length = std::sqrt(length);
   to_.sum[place] = 0.0;
   to_.missing[place] = static_cast<float>(d - to_.points->known[place]);
-  // Also where it is no number.
+  // The condition is also true for NaN.
   if (!(length <= kLongest) || (length > 0.0 && length < kShortest)) {
     to_.square[place] = std::numeric_limits<double>::infinity();
     to_.square_below[place] = -kInfinite;
@@ -178,7 +180,7 @@ float masked_difference_threshold(double distance, const MaskedRule& rule,
   const double far = units(rule.distances().before_scaling(distance));
   const double sum =
       far * far * (known / rule.terms().num_features) * (1.0 + 1e-6) + kTiny;
-  // No number: of infinity times 0. Everything passes.
+  // Infinity times 0 is NaN, for which everything passes.
   return sum < static_cast<double>(std::numeric_limits<float>::max())
              ? -rounded_up(sum)
              : -kInfinite;

@@ -12,7 +12,7 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// See the head of masked_filter.hpp.
+// The head of masked_filter.hpp derives this.
 constexpr double kSlack = 2e-6;
 
 int count_bits(std::uint64_t x) {
@@ -22,7 +22,7 @@ int count_bits(std::uint64_t x) {
   return static_cast<int>((x * 0x0101010101010101u) >> 56);
 }
 
-/// One row at a time into its places of the arrays.
+/// Packs one row at a time into its places of the arrays.
 class Packer {
  public:
   Packer(MaskedFilterRows& to, const MaskedPacking& packing)
@@ -47,7 +47,7 @@ class Packer {
       put_masked(packed, static_cast<std::size_t>(f), whole);
     }
     const double rho = std::sqrt(residual) * (1.0 + 1e-6);
-    // rho_i rho_j <= (rho_i^2 + rho_j^2) / 2.
+    // The error uses rho_i rho_j <= (rho_i^2 + rho_j^2) / 2.
     to_.error[place] = rounded_up(rho * (1.0 + 0x1p-18) + rho * rho / 2 +
                                   kSlack + rounding_of_sums(points.padded));
     bounds(place, known);
@@ -66,8 +66,8 @@ class Packer {
     for (std::int64_t f = 0; f < d; ++f)
       if (has_value(row[f])) length += (row[f] - mean) * (row[f] - mean);
     length = std::sqrt(length);
-    // A row that does not vary, or whose squares overflow: zeros, of which the
-    // bound says nothing.
+    // A constant row, or one whose squares overflow, becomes zeros: the bound
+    // then drops no pair.
     const bool varies = length > 0.0 && length < HUGE_VAL;
     double sum = 0.0, square = 0.0;
     for (std::int64_t f = 0; f < d; ++f) {
@@ -83,7 +83,7 @@ class Packer {
     to_.square[place] = square;
   }
 
-  /// w and alpha for each class of the other row.
+  /// Computes w and alpha for each class of the other row.
   void bounds(std::int64_t place, double known) {
     const std::size_t d = z_.size();
     for (double& z : z_) z = std::fabs(z);
@@ -108,7 +108,7 @@ class Packer {
           to_.square[place] - lost_square - alpha * alpha - 1e-9;
       const std::int64_t to =
           static_cast<std::int64_t>(c) * to_.num_places + place;
-      // |A| is never above |z| sqrt(n).
+      // |A| never exceeds |z| sqrt(n).
       to_.alpha[to] = rounded_up(std::min(alpha, 1.0 + 0x1p-18));
       to_.w[to] =
           left > 0.0 ? std::max(0.0f, rounded_down(std::sqrt(left))) : 0.0f;
@@ -150,7 +150,8 @@ void list_features(MaskedFilterRows& rows, bool of_differences) {
   }
 }
 
-/// Of points `of` (a panel, from place0) over what `other` of `others` has.
+/// Sums a panel of points in `of`, from place0, over the features that `other`
+/// of `others` has.
 void sum_common(const Kernels& kernels, const MaskedFilterRows& of,
                 std::int64_t place0, const MaskedFilterRows& others,
                 std::int64_t other, float* sum, float* square) {
@@ -183,7 +184,7 @@ MissingClasses missing_classes(const MaskedPoints& a, const MaskedPoints* b) {
                         points->known[i]);
   std::sort(missing.begin(), missing.end());
   MissingClasses classes;
-  // Few rows lack many values: the upper classes are the narrower ones.
+  // Few rows lack many values, so that the upper classes hold fewer rows.
   for (const double share : {0.25, 0.5, 0.8, 0.95, 0.99, 1.0}) {
     const std::int32_t most = missing[static_cast<std::size_t>(
         share * static_cast<double>(missing.size() - 1))];
@@ -224,7 +225,7 @@ MaskedFilterRows pack_masked(const MaskedPoints& points,
     zeros(rows.alpha, num_classes * num_places);
   }
   rows.z = Buffer<float>(num_places * d);
-  // Of padding places only, but they are few.
+  // Only padding needs this, but it is little.
   std::fill_n(rows.z.data(), rows.z.size(), 0.0f);
   rows.sum = Buffer<double>(n);
   rows.square = Buffer<double>(n);
@@ -260,8 +261,8 @@ MaskedFilterRows pack_masked(const MaskedPoints& points,
 double masked_unit() { return 1.0 / (kMaskedUnit * kMaskedUnit); }
 
 float masked_threshold(double distance) {
-  // The distance was rounded once: 1 - similarity. None is above 2, and a limit
-  // that is may be beyond the range of a float.
+  // The distance 1 - similarity was rounded once. No distance exceeds 2, and a
+  // larger limit may exceed the range of a float.
   return rounded_down((1.0 - std::min(distance, 4.0)) - 0x1p-50);
 }
 
@@ -296,7 +297,7 @@ bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
   const std::int64_t n = masked_common(rows, columns, pair);
   if (n < min_pairs) return false;
   if (!(threshold > 0.0f)) return true;
-  // In units of the root of n: each at most 1 but for rounding.
+  // These are in units of sqrt(n): each is at most 1 apart from rounding.
   const double unit = 1.0 / std::sqrt(static_cast<double>(n));
   const double a = pair.a * unit, b = pair.b * unit;
   const double error_a = columns.list_error[pair.column] * unit;
@@ -305,7 +306,7 @@ bool may_be_near(const MaskedFilterRows& rows, const MaskedFilterRows& columns,
                     (2.0 * std::fabs(a) + error_a) * error_a - 2e-6;
   const double yy = pair.y - b * b - rows.list_error[pair.row] -
                     (2.0 * std::fabs(b) + error_b) * error_b - 2e-6;
-  if (!(xx > 0.0) || !(yy > 0.0)) return true;  // its bound says nothing
+  if (!(xx > 0.0) || !(yy > 0.0)) return true;  // there is no bound
   double similarity = pair.sum * masked_unit() - a * b;
   if (sign == Sign::absolute) similarity = std::fabs(similarity);
   if (sign == Sign::negative) similarity = -similarity;

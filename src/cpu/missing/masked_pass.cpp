@@ -6,7 +6,7 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-/// The filter of pairs with missing values is of products.
+/// Only products have a filter of pairs with missing values.
 bool can_filter(const MetricEntry& metric) {
   switch (metric.filter) {
     case FilterKind::product: return true;
@@ -62,7 +62,7 @@ void MaskedPairs::tile(const Chunk& at, std::int64_t row, std::int64_t column,
     refine(at, row, column, panels, row_threshold, column_threshold, keep);
 }
 
-/// Step 1 of a tile of 16 rows; whether any pair is left.
+/// Applies step 1 to a tile of 16 rows; returns whether any pair is left.
 bool MaskedPairs::may_pass(const Chunk& at, std::int64_t row,
                            std::int64_t column, int panels,
                            const float* row_threshold,
@@ -101,7 +101,7 @@ bool MaskedPairs::may_pass(const Chunk& at, std::int64_t row,
   return any != 0;
 }
 
-/// Step 2 of a tile.
+/// Applies step 2 to a tile.
 void MaskedPairs::refine(const Chunk& at, std::int64_t row, std::int64_t column,
                          int panels, const float* row_threshold,
                          const float* column_threshold, std::uint64_t* keep) {
@@ -109,10 +109,10 @@ void MaskedPairs::refine(const Chunk& at, std::int64_t row, std::int64_t column,
   const std::int64_t width = at.num_columns - column;
   const std::uint64_t there =
       width < 64 ? (std::uint64_t{1} << width) - 1 : ~std::uint64_t{0};
-  // Of a tile on the diagonal: each pair once.
+  // On the diagonal each pair is kept once.
   const auto once = [&](int r) {
     const std::int64_t before =
-        row + r - column;  // columns up to the row's own
+        row + r - column;  // columns before the row's own
     if (!at.diagonal || before < 0) return ~std::uint64_t{0};
     return before >= 63 ? 0 : ~((std::uint64_t{2} << before) - 1);
   };

@@ -1,7 +1,7 @@
 #pragma once
 
-// All pairs of points with missing values, as the searches among them meet
-// those: chunk by chunk, through the filter, then exactly.
+// A pass over all pairs of points with missing values for the searches among
+// them: chunk by chunk, first the filter, then the exact step.
 
 #include <atomic>
 #include <cstdint>
@@ -24,7 +24,7 @@
 namespace fsknn {
 namespace cpu {
 
-/// Points and queries (null: the points among themselves), prepared.
+/// The prepared points and queries (null: the graph of the points).
 struct MaskedWork {
   MaskedWork(const Request& asked, const RowSource& points,
              const RowSource* queries, Progress* progress);
@@ -33,10 +33,10 @@ struct MaskedWork {
 
   const MaskedPoints& rows() const { return symmetric ? columns : own_rows; }
   bool empty() const { return rows().size() == 0 || columns.size() == 0; }
-  /// Of work that is not empty.
+  /// The work must not be empty.
   Plan plan() const;
 
-  Request request;  ///< as asked, with as many threads as are of use
+  Request request;  ///< as given, with no more threads than are useful
   const MaskedRule rule;
   const Kernels& kernels;
   const bool symmetric;
@@ -46,11 +46,11 @@ struct MaskedWork {
   MaskedPoints own_rows;
 };
 
-/// Pairs of points with missing values as a pass meets them (pass.hpp): their
-/// filter of two steps, and what a MaskedRule has of them.
+/// Pairs of points with missing values in a pass (pass.hpp): their filter in
+/// two steps, and their values from a MaskedRule.
 class MaskedPairs : public PairsDefaults {
  public:
-  using Threshold = float;  ///< in similarity
+  using Threshold = float;  ///< a similarity
   static constexpr int kRows = CommonTile::rows;
 
   MaskedPairs(const MaskedWork& work, const MaskedFilterRows& rows,
@@ -97,14 +97,15 @@ class MaskedPairs : public PairsDefaults {
   alignas(64) CommonTile common_ = {};
 };
 
-/// Each row has a threshold, a distance: pairs that are further apart than
-/// those of both their rows (of queries: of the row) need not be brought.
+/// Each row has a threshold, a distance. Pairs beyond the thresholds of both
+/// their rows (for queries: of the row) may be dropped.
 class MaskedPass {
  public:
-  /// At first every pair is brought. filtered: is the filter worth its rows?
+  /// Initially no pair is filtered. filtered: whether the filter is worth
+  /// packing the rows.
   MaskedPass(const MaskedWork& work, const Plan& plan, bool filtered,
              Progress* progress);
-  /// By any thread, at any time.
+  /// May be called by any thread, at any time.
   void set_threshold(Place row, double distance) {
     if (!filtered_) return;
     const float threshold =
@@ -116,9 +117,9 @@ class MaskedPass {
     threshold_[static_cast<std::size_t>(row.value)].store(
         threshold, std::memory_order_relaxed);
   }
-  /// make_taker() is each thread's: take(row, column, value) has the pairs that
-  /// have a value (MaskedRule::value()), by their places, each once; merge() is
-  /// called at the end.
+  /// make_taker() makes each thread's taker. take(row, column, value) gets each
+  /// pair that has a value (MaskedRule::value()) once, by its places. merge()
+  /// is called at the end.
   template <class MakeTaker>
   void run(const Stretch& stretch, MakeTaker make_taker) {
     const bool symmetric = work_.symmetric;
@@ -164,7 +165,7 @@ class MaskedPass {
       const Place row = {at_.row0 + hit.row};
       const Place column = {at_.column0 + hit.column};
       taker_.take(row, column, value);
-      // They may have become stricter.
+      // The thresholds may have become stricter.
       row_threshold_[hit.row] = s_.threshold(row);
       if (s_.work_.symmetric)
         column_threshold_[hit.column] = s_.threshold(column);
@@ -197,8 +198,8 @@ class MaskedPass {
   const MaskedWork& work_;
   const Plan& plan_;
   const bool filtered_;
-  MaskedUnits units_;  ///< of filtered differences
-  std::unique_ptr<std::atomic<float>[]> threshold_;  ///< in similarity
+  MaskedUnits units_;  ///< for filtered differences
+  std::unique_ptr<std::atomic<float>[]> threshold_;  ///< similarities
   MaskedFilterRows column_filter_, row_filter_;
   PassCounts counts_;
 };

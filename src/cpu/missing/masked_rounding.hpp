@@ -1,6 +1,6 @@
 #pragma once
 
-// What both filters of pairs with missing values are made with.
+// Functions for both filters of pairs with missing values.
 
 #include <cmath>
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace fsknn {
 namespace cpu {
 
-// |z| <= 1 + 2^-20, so that no product of two rows leaves 32 bits: each is
-// (32000 (1 + 2^-20) + sqrt(d) / 2)^2 < 2^31 up to d = 10^8.
+// |z| <= 1 + 2^-20 ensures that products of two rows fit in 32 bits: (32000 (1
+// + 2^-20) + sqrt(d) / 2)^2 < 2^31 up to d = 10^8.
 constexpr double kMaskedUnit = 32000.0;
 
 inline float rounded_up(double x) {
@@ -25,7 +25,7 @@ inline float rounded_down(double x) {
                         -std::numeric_limits<float>::infinity());
 }
 
-/// A whole number into a row's place of a panel, whose entries are 0 so far.
+/// Puts a whole number into a row's place of a panel, whose entries must be 0.
 inline void put_masked(std::int32_t* row, std::size_t feature, double whole) {
   std::int32_t& pair = row[feature / 2 * 16];
   const std::uint32_t bits =
@@ -34,27 +34,29 @@ inline void put_masked(std::int32_t* row, std::size_t feature, double whole) {
                                    bits << (feature % 2 * 16));
 }
 
-/// Samples that both have.
+/// Returns the number of samples that both rows have.
 std::int64_t masked_common(const MaskedFilterRows& rows,
                            const MaskedFilterRows& columns,
                            const MaskedPair& pair);
 
-/// Of a sum of squares over a list of that length, as a part of |v|^2.
+/// The error of a sum of squares over a list of that length, relative to |v|^2.
 double masked_difference_error(std::int64_t length);
 
-/// Of |v|^2: what 2 P may err by, and all other rounding but that over lists.
+/// The error of 2 P and all other rounding except that over lists, relative to
+/// |v|^2.
 double masked_difference_margin(std::int64_t num_features);
 
-/// One row at a time into its places of the arrays.
+/// Packs one row at a time into its places of the arrays.
 class MaskedDifferencePacker {
  public:
   MaskedDifferencePacker(MaskedFilterRows& to, const MaskedPacking& packing);
   void operator()(std::int64_t place);
 
  private:
-  /// In whole numbers.
+  /// Packs the whole numbers of the row.
   void pack(std::int64_t place, double length);
-  /// Of X, from below: by one number of the other row, and for each class.
+  /// Computes lower bounds on X: one for the number of values that the other
+  /// row lacks, and one for each class.
   void bounds(std::int64_t place, double square);
 
   MaskedFilterRows& to_;

@@ -13,11 +13,11 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// As few queries as are met by the exact step alone.
+// For at most this many queries the exact step computes all pairs.
 constexpr std::int64_t kFew = 16;
 
 /// One search among points with missing values: as the engine's (engine.cpp),
-/// with lists that may stay short.
+/// but lists may stay short.
 class MaskedSearch {
  public:
   MaskedSearch(const MaskedWork& work, const Plan& plan, Progress* progress)
@@ -33,7 +33,7 @@ class MaskedSearch {
     pass_.run({progress_, 0.05, 1.0}, [&] { return Taker{*this}; });
   }
 
-  /// Returns how many rows have fewer than k neighbours.
+  /// Returns the number of rows with fewer than k neighbours.
   double emit(const Neighbours& out) {
     std::atomic<std::int64_t> rows_short{0};
     constexpr std::int64_t block_rows = 64;
@@ -105,7 +105,7 @@ class MaskedSearch {
   const MaskedWork& work_;
   const MaskedPoints& rows_;
   const MaskedPoints& columns_;
-  const std::vector<std::int32_t> self_;  ///< queries: which point each is
+  const std::vector<std::int32_t> self_;  ///< of queries: the equal point
   Progress* progress_;
   NeighbourLists lists_;
   MaskedPass pass_;

@@ -10,7 +10,7 @@
 namespace fsknn {
 namespace cpu {
 
-/// find_neighbours() where request.na_pairwise.
+/// find_neighbours() for request.na_pairwise.
 void find_masked(const Request& request, const RowSource& points,
                  const RowSource* queries, const Neighbours& out,
                  Progress* progress, Stats* stats);

@@ -11,7 +11,7 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-/// From places to the points' numbers.
+/// Translates places to the points' numbers.
 class Taker {
  public:
   Taker(const MaskedWork& work, WithinCollector& collector)
@@ -30,7 +30,7 @@ class Taker {
   WithinCollector::Taker taker_;
 };
 
-/// As a thread of the sample's pass.
+/// Collects pairs for one thread of the sample's pass.
 class SampleTaker {
  public:
   SampleTaker(const MaskedWork& work, const WithinSample& sample,
@@ -55,7 +55,7 @@ class SampleTaker {
   DistanceTally& all_;
 };
 
-/// A pass over all pairs, each row's threshold being its limit.
+/// Makes a pass over all pairs, with the rows' limits as thresholds.
 MaskedPass pass_within(const MaskedWork& work, const Plan& plan,
                        const std::function<double(std::int64_t)>& limit,
                        Progress* progress) {
@@ -66,7 +66,7 @@ MaskedPass pass_within(const MaskedWork& work, const Plan& plan,
   return pass;
 }
 
-/// check_sample(), by the filter and all threads.
+/// As check_sample(), by the filter and on all threads.
 void check_masked_sample(const Request& asked, const Within& within,
                          const RowSource& points, const RowSource* queries,
                          Progress* progress) {

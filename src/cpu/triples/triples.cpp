@@ -13,22 +13,23 @@
 namespace fsknn {
 namespace cpu {
 
-/// What a sample of the points tells of all of them.
+/// Estimates for all points from a sample of them.
 struct TripleSample {
-  double points = 0;  ///< 0: too few to take one
-  /// Shares that triples can have: of the pairs, of two pairs of one point, and
-  /// of three of three; and those that have room for the largest of the three.
+  double points = 0;  ///< 0: too few points to sample
+  /// Upper bounds on shares: of pairs, of two pairs at one point, and of all
+  /// three pairs, that a triple can have. `settled` is the share of triples
+  /// whose largest values may fit.
   double pairs = 1.0, forks = 1.0, triangles = 1.0, settled = 1.0;
-  double passing = 0.0;  ///< those that are as similar as is asked
-  double found = 0;      ///< in the sample, where all triples are asked for
-  double triples = -1;   ///< how many there are, roughly; -1: too few to tell
-  double share = 0;      ///< of all that are looked at
-  double all = 0;        ///< of which there are so many
-  DistanceTally tally;   ///< of those of the sample
+  double passing = 0.0;  ///< share of triples that reach the similarity
+  double found = 0;      ///< number in the sample, if all triples are asked for
+  double triples = -1;   ///< estimated number; -1: too few to estimate
+  double share = 0;      ///< as passing, if triples is known; else 0
+  double all = 0;        ///< number of triples in question
+  DistanceTally tally;   ///< of those found in the sample
 
-  /// Points stand in triples together: the estimate is rough, and a threshold
-  /// by it is to have room enough. Infinite where those of similarity 1 are too
-  /// many already.
+  /// The triples of one point depend on each other, so that the estimate is
+  /// rough. The threshold allows a factor of four. It is infinite if triples of
+  /// similarity 1 are already too many.
   double fits(double most) const {
     const double of_sample = most / all * (tally.total() / share);
     return threshold_that_fits(tally, std::max(1.0, of_sample / 4.0));
@@ -37,13 +38,14 @@ struct TripleSample {
 
 namespace {
 
-// Points of the sample that tells the pairs' share and the number of triples.
+// The number of sampled points, for the share of pairs and the number of
+// triples.
 constexpr std::int64_t kSample = 96;
 
-// Bytes that the pairs' graph may take where nothing is said.
+// The bytes that the pairs' graph may take by default.
 constexpr double kGraphMemory = 4e9;
 
-/// Triples that there are in the question's part, of all points.
+/// The number of triples in the question's part, of all points.
 double num_triples(const TripleOwners& owners, const TripleQuestion& q,
                    std::int64_t n) {
   double triples = 0;
@@ -53,11 +55,11 @@ double num_triples(const TripleOwners& owners, const TripleQuestion& q,
     if (!owners.all() || is_in_stage(owners, q, i, 0))
       triples += others * (others - 1) / 2;
   }
-  // With `contains` stages share out each apex.
+  // With `contains` the stages share each apex.
   return owners.all() ? triples : triples / static_cast<double>(q.stages);
 }
 
-/// Some points at random, always the same of as many.
+/// Chooses random points; the same for each number of points.
 std::vector<std::int64_t> choose_sample(std::int64_t n) {
   SplitMix random(2018);
   std::vector<std::int64_t> chosen(static_cast<std::size_t>(n));
@@ -144,26 +146,26 @@ TripleSample look_at_sample(const PreparedPoints& points,
   return sample;
 }
 
-/// Whether to look for triangles. Costs in features of one triple, of which a
-/// tile does 16 at a time.
+/// Whether to search for triangles. Costs are in features of one triple, of
+/// which a tile processes 16 at a time.
 bool takes_pairs(const TripleQuestion& q, const TripleSample& sample,
                  const PreparedPoints& points, std::size_t num_nearly_empty) {
-  // No pair rules out a triple.
+  // No pair excludes a triple then.
   if (points.wide) return false;
-  // Their triples are gone through one by one: the more so the dearer.
+  // Their triples are processed one by one, which costs more than tiles.
   if (static_cast<std::int64_t>(num_nearly_empty) > points.size() / 8)
     return false;
   if (q.path != TriplePath::automatic) return q.path == TriplePath::pairs;
   if (!(q.least > 0.75) || !q.contains.empty()) return false;
   const double d = static_cast<double>(points.num_features) / 16;
-  // Those that are found are settled on either path.
+  // Triples that are found are computed exactly on either path.
   const double settled = sample.settled - sample.passing;
   return 2.0 * sample.forks + 4.0 * sample.triangles + 4.0 * settled * d <
          0.8 * sample.forks * d + 0.05;
 }
 
-/// Triples of the apexes that `owners` has: those of the share, or others, of
-/// which a triple must have one besides.
+/// All triples of the apexes in `owners`. These are the apexes of the share, or
+/// other points: then a triple must also have an apex of the share.
 class AllPath {
  public:
   AllPath(const TripleRows& rows, const TripleOwners& owners,
@@ -202,7 +204,7 @@ class AllPath {
 
  private:
   bool are_own() const { return &owners_ == &share_.owners(); }
-  /// Of a row j < k, whatever k is.
+  /// Whether row j may have triples with some k > j.
   bool may_have(std::int64_t apex, std::int64_t j) const {
     if (are_own() || (share_.owners().all() && apex < j))
       return share_.has(apex, j);
@@ -260,8 +262,8 @@ class PairsPath {
   TripleCollector::Taker taker_;
 };
 
-/// Whether a scanner leaves out what pairs with the apex rule out: that costs
-/// next to nothing, so whenever it can be of use.
+/// Whether a scanner omits triples that a pair with the apex excludes. It costs
+/// almost nothing, so it is used wherever it may help.
 bool prunes(const TripleQuestion& q) {
   return q.path == TriplePath::pairs ||
          (q.path == TriplePath::automatic && q.least > 0.75);
@@ -291,7 +293,7 @@ void scan(TripleScanner& scanner, const TripleQuestion& q,
   taker.merge();
 }
 
-/// What the pairs of triples say of them.
+/// Computes the pairs' values for each triple.
 std::vector<TriplePairs> pairs_of_all(const MetricEntry& metric,
                                       const Kernels& kernels,
                                       const PreparedPoints& points,
@@ -327,7 +329,7 @@ std::vector<TriplePairs> pairs_of_all(const MetricEntry& metric,
   return found;
 }
 
-/// Order of the answer; by owner: of its owner first.
+/// Sorts into the order of the answer; by_owner: by owner first.
 void put_in_order(std::vector<Triple>& triples, const PreparedPoints& points,
                   const TripleOwners& owners, bool by_owner) {
   std::sort(triples.begin(), triples.end());
@@ -393,9 +395,9 @@ struct TripleSearch::Prepared {
   const TripleOwners owners;
   const TripleSample sample;
   const std::vector<std::int64_t> nearly_empty;
-  std::unique_ptr<TripleScanner> scanner;  ///< null: the CPU
-  std::unique_ptr<TripleRows> rows;        ///< of the CPU
-  std::unique_ptr<PairGraph> graph;        ///< null: each triple by itself
+  std::unique_ptr<TripleScanner> scanner;  ///< null: use the CPU
+  std::unique_ptr<TripleRows> rows;        ///< for the CPU
+  std::unique_ptr<PairGraph> graph;        ///< null: test each triple by itself
 };
 
 TripleSearch::TripleSearch(const Request& request,
@@ -412,8 +414,9 @@ TriplesFound TripleSearch::find(const Part& part, Progress* progress) const {
   const TripleShare share(p.owners, p.question, p.points.size(), part.part,
                           part.parts);
   const int threads = triple_threads(p.request, p.points);
-  // Far too many by the sample: how many is not worth the search. That there
-  // are more than fit is never taken from a sample.
+  // If the sample predicts far too many triples, their number is not worth a
+  // search. But a failure is never decided by the sample alone: more than
+  // `most` must be found.
   const bool estimates = p.sample.triples > 10.0 * part.most;
   const TooManyTriples enough(
       estimates ? p.sample.triples : std::numeric_limits<double>::quiet_NaN(),
@@ -441,7 +444,7 @@ TriplesFound TripleSearch::find(const Part& part, Progress* progress) const {
     run(pieces, 0.0, rest, [&] {
       return PairsPath(*p.rows, share, p.bound, pieces, *p.graph, collector);
     });
-    // What pairs say of a triple holds where none of its rows is nearly empty.
+    // Bounds from pairs hold only for triples without a nearly empty row.
     if (!p.nearly_empty.empty()) {
       const TripleOwners others(p.points, ids_of(p.points, p.nearly_empty));
       const ApexPieces of_others(others.apexes(), threads);
@@ -475,8 +478,8 @@ TripleForecast TripleSearch::forecast() const {
   found.all = p.sample.all;
   found.triples = p.sample.triples;
   found.sample_found = p.sample.found;
-  // Others of an apex that its pair with them leaves no room for are left out
-  // on either path; but a GPU does so by pairs alone.
+  // On either path points are omitted whose pair with the apex leaves no room
+  // for a triple. A GPU omits them only if it searches by pairs.
   double share = p.sample.forks;
   if (p.graph != nullptr) share = p.sample.settled;
   if (p.scanner != nullptr && !p.is_by_pairs()) share = 1.0;

@@ -23,36 +23,36 @@ struct TriplesFound {
   TripleStats stats;
 };
 
-/// What a search will be like, by a sample of the points.
+/// The expected cost and result of a search, from a sample of the points.
 struct TripleForecast {
   TriplePath path = TriplePath::all;
-  double sampled = 0;       ///< points of the sample; 0: too few for one
+  double sampled = 0;       ///< number of sampled points; 0: too few to sample
   double pairs = 1;         ///< share of its pairs that triples can have
-  double all = 0;           ///< triples that are asked of
-  double triples = -1;      ///< of them as similar, roughly; -1: no one knows
-  double sample_found = 0;  ///< of which so many are in the sample
-  double comparisons = 0;   ///< features of triples that are to be looked at
+  double all = 0;           ///< number of triples in question
+  double triples = -1;      ///< estimated number of these; -1: unknown
+  double sample_found = 0;  ///< number of these in the sample
+  double comparisons = 0;   ///< number of features of triples to compare
 };
 
-/// A search that is prepared once, and asked for parts of its answer.
+/// A search that is prepared once and then finds parts of its answer.
 class TripleSearch {
  public:
-  /// The question's `most` is not read. scanner: see MakeTripleScanner.
+  /// Ignores the question's `most`. scanner: see MakeTripleScanner.
   TripleSearch(const Request& request, const TripleQuestion& question,
                const RowSource& source, Progress* progress,
                const MakeTripleScanner& scanner = {});
   ~TripleSearch();
 
-  /// What to find: see TripleShare.
+  /// The part to find: see TripleShare.
   struct Part {
     double part = 0, parts = 1;
-    /// Triples that there is room for.
+    /// The number of triples for which there is room.
     double most = std::numeric_limits<double>::infinity();
-    /// More are a failure at once, and are not counted to the end.
+    /// Whether to fail at once if there are more, without counting them all.
     bool stops = false;
-    /// What the pairs say of them is wanted, too.
+    /// Whether the pairs' values are wanted, too.
     bool with_pairs = true;
-    /// In order of their owners first, so that parts follow one another.
+    /// Whether to sort by owner first, so that parts follow one another.
     bool by_owner = false;
   };
   /// Throws TooManyTriples.
@@ -64,26 +64,28 @@ class TripleSearch {
   std::unique_ptr<Prepared> prepared_;
 };
 
-/// All triples of at least that similarity. Throws TooManyTriples.
+/// Finds all triples of at least the question's similarity. Throws
+/// TooManyTriples.
 TriplesFound find_triples(const Request& request,
                           const TripleQuestion& question,
                           const RowSource& points, Progress* progress);
 
-/// Of a point: the others of a triple, the lower first.
+/// A triple of a point: its two other points, the lower first.
 struct TripleOfPoint {
   std::int32_t second, third;  ///< from 0
   double similarity;
 };
 
 struct NearestTriples {
-  /// [points that are asked for] by similarity, the largest first, second,
+  /// [requested points], sorted by decreasing similarity, then second, then
   /// third.
   std::vector<std::vector<TripleOfPoint>> lists;
   std::uint64_t checksum = 0;
   TripleStats stats;
 };
 
-/// The request's k triples of each point (of `contains`, in its order, or all).
+/// Finds the request's k triples of each point (of `contains`, in its order, or
+/// of all points).
 NearestTriples nearest_triples(const Request& request,
                                const std::vector<std::int32_t>& contains,
                                TriplePath path, const RowSource& points,
@@ -97,8 +99,8 @@ struct TripleCounts {
   TripleStats stats;
 };
 
-/// breaks: ascending, two or more; the last bin has its upper end too.
-/// question: its stage alone is read. part, parts: see TripleShare.
+/// breaks: ascending, two or more; the last bin includes its upper end. Only
+/// the stage of `question` is read. part, parts: see TripleShare.
 TripleCounts count_triples(const Request& request,
                            const std::vector<double>& breaks,
                            const TripleQuestion& question, double part,

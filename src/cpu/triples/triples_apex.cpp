@@ -19,18 +19,18 @@ float float_below(double x) {  // x >= 0
   return static_cast<double>(y) > x ? std::nextafter(y, 0.0f) : y;
 }
 
-/// A power of two that brings the largest sum to 2^100 or so.
+/// A power of two that scales the largest sum to about 2^100.
 PowerOfTwo scale_for(double largest_sum) {
   return power_of_two(largest_sum > 0.0 ? 100 - exponent_of(largest_sum) : 0);
 }
 
-/// Bits of a value's code, where codes are quicker; else 0.
+/// Returns the bits of a value's code where codes are faster; else 0.
 int bits_of_codes(const PreparedPoints& points, const TripleKernels& kernels,
                   int num_threads) {
-  // A float's two instructions are for one feature, a word's three for 32 of
-  // one bit.
+  // A float takes two instructions for one feature; a word takes three for 32
+  // features of one bit.
   constexpr std::int32_t most = 16;
-  // Sums are floats without rounding.
+  // Up to this number float sums are exact.
   constexpr std::int64_t most_summed = std::int64_t{1} << 24;
   if (kernels.codes == nullptr || points.num_features > most_summed / most)
     return 0;
@@ -60,7 +60,7 @@ TripleRows::TripleRows(const PreparedPoints& points,
   for (std::int64_t p = 0; p < size() && !points.wide; ++p)
     largest_sum_ = std::max(largest_sum_, points.sums[p]);
   if (bits_ == 0) scale_ = scale_for(largest_sum_);
-  // Floats that are all 0: each triple goes to the exact step.
+  // This scale makes all floats 0, so that every triple goes to the exact step.
   if (points.wide) scale_ = power_of_two(-1200);
   roundings_ =
       static_cast<double>(std::min(steps_, kDepth) + steps_ / kDepth + 2);
@@ -130,8 +130,8 @@ ApexPass::ApexPass(const TripleRows& rows)
       larger_(rows.num_panels() * kPanel * rows.steps()),
       block_(kPanels * kPanels * kPanel * kPanel) {}
 
-/// Four rows at a time, of which the apex is one: the work is little beside
-/// that of triples.
+/// Sums four rows at a time, although only the apex is needed: this is little
+/// work compared with the triples.
 void ApexPass::enter(std::int64_t apex, const TripleOwners& owners) {
   apex_ = apex;
   first_panel_ = owners.all() ? (apex + 1) / kPanel : 0;
@@ -166,7 +166,8 @@ void ApexPass::choose(const TripleOwners& owners, const TripleBound* bound) {
   fill();
 }
 
-/// X of the others: in the points' own panels where nearly all are there.
+/// Computes X of the others, in the points' own panels if nearly all are among
+/// them.
 void ApexPass::fill() {
   const std::int64_t steps = rows_.steps();
   const std::int64_t there = rows_.size() - first_panel_ * kPanel;

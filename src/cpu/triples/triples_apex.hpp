@@ -1,9 +1,9 @@
 #pragma once
 
-// All triples of one point (the apex) with two of others. X_j = max(v_apex,
-// v_j) is made once, in floats; then max(X_j, X_k) is the largest of the three,
-// so that pairs of the X are gone through tile by tile. The vignette "proofs"
-// has the bounds on what floats and their sums are off.
+// All triples of one point (the apex) with two others. X_j = max(v_apex, v_j)
+// is computed once, in floats. Then max(X_j, X_k) is the largest of the three,
+// so that pairs of the X are compared tile by tile. The vignette "proofs"
+// bounds the errors of floats and their sums.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,10 +19,10 @@
 namespace fsknn {
 namespace cpu {
 
-/// The points as floats, times a power of two and rounded towards 0; or, where
-/// all values are small whole numbers and there are kernels for them, as
-/// thermometer codes, word w bits + t of a row of features 32 w to 32 w + 31:
-/// whether they are above t.
+/// The points as floats, times a power of two and rounded towards 0. If all
+/// values are small whole numbers and there are kernels for them, they are
+/// thermometer codes. Word w bits + t of a row tells, for features 32 w to 32 w
+/// + 31, whether the value exceeds t.
 class TripleRows {
  public:
   TripleRows(const PreparedPoints& points, const TripleKernels& kernels,
@@ -35,36 +35,35 @@ class TripleRows {
   std::int64_t num_panels() const {
     return (size() + TripleTile::panel - 1) / TripleTile::panel;
   }
-  /// Of a value's code; 0: floats.
+  /// Bits of a value's code; 0: floats.
   int bits() const { return bits_; }
-  /// Features that a step has, about.
+  /// The approximate number of features in a step.
   double features_a_step() const {
     return static_cast<double>(points_->num_features) /
            static_cast<double>(steps_);
   }
-  /// [step][16]; places past the end are rows of zeros.
+  /// [step][16]; places beyond the end are rows of zeros.
   const float* panel(std::int64_t p) const {
     return panels_.data() + p * TripleTile::panel * steps_;
   }
-  /// A row's sum as tests read it: what sums of floats are at most, of sums of
-  /// largest values that are that large. Infinite of a row so empty that
-  /// similarities are coarse.
+  /// A row's sum for tests: an upper bound on float sums of largest values with
+  /// that exact sum. Infinite for a row so empty that similarities are coarse.
   float most(std::int64_t place) const { return most_[place]; }
-  /// The same of a sum that was made of several rows'.
+  /// The same for a sum of several rows.
   float most_of(double sum) const;
-  /// By the power of two.
+  /// Scales a sum by the power of two.
   double scaled(double sum) const {
     return (sum * scale_.first) * scale_.second;
   }
-  /// Of two of a panel's numbers.
+  /// The larger of two numbers of a panel.
   float larger(float a, float b) const;
   double scaled_sum(std::int64_t place) const {
     return scaled(points_->sums[place]);
   }
   double largest_sum() const { return largest_sum_; }
-  /// Roundings of floats that one sum takes.
+  /// The number of float roundings in one sum.
   double roundings() const { return roundings_; }
-  /// sum_of_largest() over the three rows' total.
+  /// sum_of_largest() relative to the three rows' total.
   double similarity(std::int64_t a, std::int64_t b, std::int64_t c) const {
     const PreparedPoints& p = *points_;
     return similarity_of_three(kernels_->exact(p.row(Place{a}), p.row(Place{b}),
@@ -72,10 +71,11 @@ class TripleRows {
                                p.sums[a], p.sums[b], p.sums[c]);
   }
 
-  /// Steps that are summed before they meet the sum of others.
+  /// The number of steps that are summed before they are added to the others'
+  /// sum.
   static constexpr std::int64_t kDepth = 256;
-  /// Of smaller totals the exact step's rounding to subnormal numbers may be
-  /// coarse.
+  /// For smaller totals the exact step may round coarsely, to subnormal
+  /// numbers.
   static constexpr double kCoarse = 0x1p-1020;
 
  private:
@@ -91,41 +91,42 @@ class TripleRows {
   Buffer<float> panels_, most_;
 };
 
-/// share of a bound as the test reads it.
+/// A share, rounded up to a float for the test.
 float float_above(double x);
 
-/// The triples of one apex, tile by tile. One for each thread.
+/// The triples of one apex, tile by tile. Each thread has one.
 class ApexPass {
  public:
   explicit ApexPass(const TripleRows& rows);
 
-  /// Begins an apex: sums of pairs with it.
+  /// Starts an apex: computes the sums of its pairs.
   void enter(std::int64_t apex, const TripleOwners& owners);
-  /// Which others its triples have. Those that a bound on triples leaves no
-  /// room for are left out, unless `bound` is null.
+  /// Chooses the other points of its triples. Unless `bound` is null, it omits
+  /// points that the bound excludes.
   void choose(const TripleOwners& owners, const TripleBound* bound);
-  /// Sums of floats of the apex and another, by place.
+  /// The float sum of the apex and the point at a place.
   float pair_sum(std::int64_t place) const { return pair_sum_[place]; }
 
-  /// A tile: 4 rows and 16 columns of the others; -1 is none. A pair counts
-  /// whose row's place is below its column's.
+  /// A tile: 4 rows and 16 columns of the others; -1 is padding. A pair counts
+  /// if its row's place is below its column's.
   struct Tile {
     const float* sums;
     const std::int64_t* rows;
     const std::int64_t* columns;
-    const float* most_of_rows;  ///< with the apex's
+    const float* most_of_rows;  ///< including the apex's
     const float* most_of_columns;
   };
-  /// Calls take(tile) for all tiles; of a part of them, from 0, of so many.
-  /// wanted(place): whether it may be a row; panels without any are not summed.
+  /// Calls take(tile) for all tiles, or for part `part` (from 0) of `parts`.
+  /// wanted(place): whether it may be a row; panels without wanted rows are not
+  /// summed.
   template <class Wanted, class Take>
   void tiles(std::int64_t part, std::int64_t parts, const Wanted& wanted,
              const Take& take);
-  /// Features of triples that were gone through.
+  /// The number of features of triples that were compared.
   double comparisons() const { return comparisons_; }
 
  private:
-  static constexpr std::int64_t kPanels = 4;  ///< of a block of tiles
+  static constexpr std::int64_t kPanels = 4;  ///< in a block of tiles
 
   void fill();
   void sum_block(std::int64_t row_panel, std::int64_t row_end,
@@ -141,7 +142,7 @@ class ApexPass {
   std::int64_t apex_ = 0, first_panel_ = 0;
   std::vector<std::int64_t> others_;
   Buffer<float> pair_sum_, larger_, block_;
-  // By places of X; wanted ones alone are rows.
+  // By places of X; only wanted ones are rows.
   std::vector<std::int64_t> at_, row_at_;
   std::vector<char> has_rows_;  ///< by panels
   std::vector<float> most_, most_of_row_;
@@ -192,7 +193,7 @@ void ApexPass::tiles(std::int64_t part, std::int64_t parts,
   }
 }
 
-/// Work in pieces: an apex, or a part of one where there are few.
+/// Work in pieces: an apex, or a part of an apex if there are few.
 struct ApexPieces {
   ApexPieces(std::vector<std::int64_t> which, int num_threads)
       : apexes(std::move(which)) {
@@ -210,11 +211,11 @@ struct ApexPieces {
   std::int64_t parts = 1;
 };
 
-/// Threads worth starting.
+/// The useful number of threads.
 int triple_threads(const Request& request, const PreparedPoints& points);
 
-/// Calls each(row's place, column's place) for the pairs of a tile that `keep`
-/// has bits for.
+/// Calls each(row's place, column's place) for the pairs of a tile with a bit
+/// in `keep`.
 template <class Each>
 void for_kept(const ApexPass::Tile& tile, const std::uint32_t* keep,
               const Each& each) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Triples that were found, counted before they are kept.
+// Collects triples; those beyond the limit are only counted.
 
 #include <atomic>
 #include <mutex>
@@ -13,19 +13,19 @@ namespace cpu {
 
 class TripleCollector {
  public:
-  /// enough: thrown as soon as there are more than `most`; null: then the
-  /// others are counted, to the end.
+  /// enough: thrown as soon as there are more than `most`; null: further
+  /// triples are only counted.
   TripleCollector(const PreparedPoints& points, double least, double most,
                   const TooManyTriples* enough)
       : points_(points), least_(least), most_(most), enough_(enough) {}
 
-  /// One thread's hand.
+  /// One thread's part.
   class Taker {
    public:
     explicit Taker(TripleCollector& all) : all_(all) {}
     Taker(const Taker&) = delete;
     Taker& operator=(const Taker&) = delete;
-    /// Three places, and their similarity, whatever it is.
+    /// Takes three places with their similarity, which may be below the least.
     void take(std::int64_t a, std::int64_t b, std::int64_t c,
               double similarity) {
       stats.candidates += 1;
@@ -38,14 +38,14 @@ class TripleCollector {
           triple_at(all_.points_, at[0], at[1], at[2], similarity);
       checksum_ += checksum_of(triple);
       stats.triples += 1;
-      // Those past the most are only counted.
+      // Triples beyond the limit are only counted.
       if (static_cast<double>(
               all_.count_.fetch_add(1, std::memory_order_relaxed)) < all_.most_)
         found_.push_back(triple);
       else if (all_.enough_ != nullptr)
         throw TooManyTriples(*all_.enough_);
     }
-    /// At the end, one at a time.
+    /// Call at the end, one thread at a time.
     void merge() {
       all_.tally_.add_all(tally_);
       all_.checksum_ += checksum_;
@@ -62,7 +62,7 @@ class TripleCollector {
     std::vector<Triple> found_;
   };
 
-  /// All that were found, in no order. Throws TooManyTriples.
+  /// Returns all triples found, in any order. Throws TooManyTriples.
   std::vector<Triple> finish() {
     const double count = static_cast<double>(count_.load());
     if (count > most_)

@@ -1,4 +1,4 @@
-// How many triples there are at which similarity.
+// Counts triples by their similarity.
 #include <algorithm>
 #include <cmath>
 
@@ -18,8 +18,9 @@ class CountWorker {
         share_(share),
         pieces_(pieces),
         breaks_(breaks),
-        // Floats are less than numbers by up to 2^-23 of them, and their sums
-        // off by as many roundings; and what the exact step is off.
+        // Floats are smaller than the numbers by at most 2^-23 of these, and
+        // sums of floats have that error for each rounding. off_exact_ is the
+        // exact step's error.
         off_((rows.roundings() + 8.0) * 0x1p-22),
         off_exact_(16.0 * rounding_of_sums(rows.points().padded) + 0x1p-40),
         small_(rows.points().wide
@@ -53,7 +54,7 @@ class CountWorker {
   }
 
  private:
-  /// Of a similarity: 0 below all bins, 1 in the first, and so on.
+  /// The bin of a similarity: 0 is below all bins, 1 the first bin.
   std::size_t bin_of(double similarity) const {
     if (similarity == breaks_.back()) return breaks_.size() - 1;
     return static_cast<std::size_t>(
@@ -81,7 +82,7 @@ class CountWorker {
 
   std::size_t bin_of_sum(std::int64_t apex, std::int64_t j, std::int64_t k,
                          double sum, double total) {
-    // Of smaller sums what is lost below a number's range may be much.
+    // Smaller sums may lose much to underflow.
     if (total >= small_) {
       const double share = sum / total;
       const double about = 1.5 - 1.5 * share;
@@ -89,7 +90,7 @@ class CountWorker {
       const double low = std::max(0.0, about - off);
       const double high = std::min(1.0, std::max(0.0, about + off));
       const std::size_t bin = bin_of(std::min(low, 1.0));
-      // The bin's upper end: what is below it is in the bin.
+      // This tests the bin's upper end: smaller values are in the bin.
       if (high < (bin < breaks_.size() ? breaks_[bin] : 2.0)) return bin;
       if (bin_of(high) == bin) return bin;
     }

@@ -1,4 +1,4 @@
-// Any processor, and which kernels are chosen.
+// Kernels for any processor, and the choice of kernels.
 #include "cpu/triples/triples_kernels.hpp"
 
 #include "core/contract/arithmetic.hpp"

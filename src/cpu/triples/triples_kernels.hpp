@@ -1,7 +1,7 @@
 #pragma once
 
-// Kernels of triples, once for each instruction set, as kernels.hpp. Points
-// stand in panels of 16, [feature][16] floats.
+// Kernels of triples for each instruction set, as kernels.hpp. Points are
+// stored in panels of 16, [feature][16] floats.
 
 #include <cstdint>
 
@@ -17,25 +17,26 @@ struct TripleTile {
 };
 
 struct TripleKernels {
-  /// sums[r * 16 + c]: sum max(a, b) over `steps` features of 4 rows of a panel
-  /// (a: the first of them) and 16 of another; added to what is there, or not.
+  /// Sums max(a, b) over `steps` features in sums[r * 16 + c], for 4 rows of a
+  /// panel (a: the first of them) and 16 of another. `add`: adds to the
+  /// existing sums.
   void (*accumulate)(const float* a, const float* b, std::int64_t steps,
                      bool add, float* sums);
-  /// keep[r]: bit c is set where sums <= share * (rows[r] + columns[c]).
+  /// Sets bit c of keep[r] where sums <= share * (rows[r] + columns[c]).
   void (*test)(const float* sums, const float* rows, const float* columns,
                float share, std::uint32_t* keep);
-  /// out = max(panel, row) of one row of a panel (row: its first number).
+  /// out = max(panel, row) for one row of a panel (row: its first number).
   void (*larger)(const float* row, const float* panel, std::int64_t steps,
                  float* out);
   /// sum_of_largest() of rows a, b, c.
   double (*exact)(const double* a, const double* b, const double* c,
                   std::int64_t padded);
-  /// Of thermometer codes (core/base/small_numbers.hpp), 32 bits of them in the
-  /// place of a float; null: floats are as good.
+  /// Kernels of thermometer codes (core/base/small_numbers.hpp), with 32 bits
+  /// of codes in place of a float; null: floats are as fast.
   const TripleKernels* codes;
 };
 
-/// accumulate() and larger() of codes.
+/// accumulate() and larger() for codes.
 struct CodeKernels {
   void (*accumulate)(const float* a, const float* b, std::int64_t steps,
                      bool add, float* sums);
@@ -43,7 +44,7 @@ struct CodeKernels {
                  float* out);
 };
 
-/// Those for the processor that `kernels` are for.
+/// The triple kernels for the processor of `kernels`.
 const TripleKernels& triple_kernels(const Kernels& kernels);
 
 extern const TripleKernels kBaselineTripleKernels;

@@ -1,4 +1,4 @@
-// AVX2: also what processors with AVX-512 run.
+// AVX2, which processors with AVX-512 use as well.
 #include "cpu/kernels/kernels_includes.hpp"
 #include "cpu/triples/triples_kernels.hpp"
 
@@ -35,7 +35,7 @@ static inline Lanes larger(Lanes a, Lanes b) {
 
 constexpr int kPanel = TripleTile::panel;
 
-/// Eight sums stay in registers.
+/// The eight sums stay in registers.
 static void accumulate(const float* a, const float* b, std::int64_t steps,
                        bool add, float* sums) {
   __m256 s[4][2];

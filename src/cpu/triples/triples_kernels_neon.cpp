@@ -1,4 +1,4 @@
-// NEON: also what processors with more of it run.
+// NEON, which processors with its extensions use as well.
 #include "cpu/kernels/kernels_includes.hpp"
 #include "cpu/triples/triples_kernels.hpp"
 
@@ -33,7 +33,7 @@ static inline Lanes add(const Lanes& a, const Lanes& b) {
            vaddq_f64(a.v[2], b.v[2]), vaddq_f64(a.v[3], b.v[3])}};
 }
 static inline float64x2_t larger_two(float64x2_t a, float64x2_t b) {
-  return vbslq_f64(vcgtq_f64(a, b), a, b);  // of 0 and -0 the second
+  return vbslq_f64(vcgtq_f64(a, b), a, b);  // for 0 and -0 the second
 }
 static inline Lanes larger(const Lanes& a, const Lanes& b) {
   return {{larger_two(a.v[0], b.v[0]), larger_two(a.v[1], b.v[1]),
@@ -42,7 +42,7 @@ static inline Lanes larger(const Lanes& a, const Lanes& b) {
 
 constexpr int kPanel = TripleTile::panel;
 
-/// Sixteen sums of four stay in registers.
+/// Sixteen vectors of four sums stay in registers.
 static void accumulate(const float* a, const float* b, std::int64_t steps,
                        bool add, float* sums) {
   float32x4_t s[4][4];

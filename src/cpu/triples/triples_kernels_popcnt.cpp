@@ -1,4 +1,4 @@
-// Codes by AVX-512 with VPOPCNTDQ: bits are counted in one instruction.
+// Codes by AVX-512 with VPOPCNTDQ, which counts bits in one instruction.
 #include "cpu/kernels/kernels_includes.hpp"
 #include "cpu/triples/triples_kernels.hpp"
 

@@ -1,4 +1,4 @@
-// The triples that each point is in with the largest similarity.
+// Finds the triples of each point with the largest similarity.
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -18,16 +18,16 @@ bool is_nearer(const TripleOfPoint& a, const TripleOfPoint& b) {
   return a.second != b.second ? a.second < b.second : a.third < b.third;
 }
 
-/// The first k of those offered.
+/// Keeps the first k of the offered triples.
 class TripleHeap {
  public:
   explicit TripleHeap(std::int64_t k) : k_(static_cast<std::size_t>(k)) {}
   void clear() { entries_.clear(); }
-  /// A similarity below which nothing is taken.
+  /// The similarity below which no triple is taken.
   double least() const {
     return entries_.size() < k_ ? 0.0 : entries_.front().similarity;
   }
-  /// Returns whether it was taken.
+  /// Returns whether the triple was taken.
   bool offer(const TripleOfPoint& entry) {
     if (entries_.size() < k_) {
       entries_.push_back(entry);
@@ -46,7 +46,7 @@ class TripleHeap {
   std::vector<TripleOfPoint> entries_;
 };
 
-/// As many points as have twice k pairs, at least 8, or all others.
+/// The number of points with at least twice k pairs: at least 8, or all others.
 std::int64_t num_seeds(std::int64_t k, std::int64_t others) {
   std::int64_t wanted = 8;
   while (wanted * (wanted - 1) / 2 < 2 * k) ++wanted;
@@ -105,8 +105,8 @@ class NearestWorker {
       share_ = float_above(bound_now().share);
   }
 
-  /// Triples of the points that are most like the apex come first: then few of
-  /// the others are near enough.
+  /// Starts with triples of the points most similar to the apex, so that the
+  /// limit soon excludes most others.
   void take_seeds(const TripleOwners& own) {
     pass_.enter(apex_, own);
     seeds_.clear();
@@ -140,13 +140,14 @@ class NearestWorker {
       if (is_seed_[static_cast<std::size_t>(j)] != 0 &&
           is_seed_[static_cast<std::size_t>(k)] != 0)
         return;
-      // The least may have risen within the tile.
+      // The least similarity may have risen within the tile.
       const float most = tile.most_of_rows[r] + tile.most_of_columns[c];
       if (tile.sums[r * TripleTile::panel + c] <= share_ * most) offer(j, k);
     });
   }
 
-  /// Seeds are in the lists of all parts of an apex.
+  /// Merges the lists of an apex's parts. All of them have the seeds, which are
+  /// kept once.
   void hand_over() {
     const std::lock_guard<std::mutex> held(lock_);
     std::vector<TripleOfPoint>& list = lists_[static_cast<std::size_t>(apex_)];
@@ -175,8 +176,8 @@ class NearestWorker {
   TripleStats stats_;
 };
 
-/// By a scanner: the k-th best of a point's triples with those that are most
-/// like it is a threshold that its k best reach.
+/// Uses a scanner. The k-th best of a point's triples with the points most
+/// similar to it is a threshold that its k best triples reach.
 class ScannedNearest {
  public:
   ScannedNearest(const Request& request, const PreparedPoints& points,
@@ -193,7 +194,7 @@ class ScannedNearest {
     TripleScanner::Task task;
     for (const std::int64_t apex : apexes)
       task.apexes.push_back({apex, 0, points_.size(), 0.0});
-    // Each with all others, whoever else is asked for.
+    // Each point is searched with all others, whichever points are requested.
     task.contained.assign(static_cast<std::size_t>(points_.size()), 0);
     set_thresholds(task, stats, progress);
     task.by_pairs = path != TriplePath::all;
@@ -259,7 +260,7 @@ class ScannedNearest {
     list.push_back({points_.order.id_at(Place{hit.lower}).value,
                     points_.order.id_at(Place{hit.higher}).value,
                     hit.similarity});
-    // Many may tie with the k-th.
+    // Many triples may tie with the k-th.
     if (list.size() > 2 * static_cast<std::size_t>(request_.k) + 4096)
       keep_best(list);
   }

@@ -8,7 +8,7 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-/// Pairs of points, each with the lower number.
+/// Pairs of points, each stored with the lower number.
 class LowerRows final : public WithinRows {
  public:
   void allocate(const Counts& counts) override {
@@ -31,7 +31,7 @@ PairGraph::PairGraph(const Request& request, const RowSource& source,
                      const PreparedPoints& points, const TripleBound& bound,
                      double max_memory, Progress* progress)
     : edges_(static_cast<std::size_t>(points.size())) {
-  // An edge is here twice while it is taken over.
+  // Each edge is in memory twice while it is copied.
   constexpr double kBytes = 12 + sizeof(Edge);
   Within within;
   within.limits = {bound.pair_distance};

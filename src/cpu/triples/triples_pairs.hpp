@@ -18,13 +18,13 @@ class PairGraph {
  public:
   struct Edge {
     std::int32_t other;  ///< the higher place
-    double least;        ///< of sum max of the two, with its rounding
+    double least;        ///< lower bound on the sum of maxima, with rounding
   };
-  /// Throws MemoryFailure where edges take more than max_memory bytes.
+  /// Throws MemoryFailure if edges take more than max_memory bytes.
   PairGraph(const Request& request, const RowSource& source,
             const PreparedPoints& points, const TripleBound& bound,
             double max_memory, Progress* progress);
-  /// With higher places, ascending.
+  /// The edges to higher places, ascending.
   const std::vector<Edge>& of(std::int64_t place) const {
     return edges_[static_cast<std::size_t>(place)];
   }
@@ -33,14 +33,13 @@ class PairGraph {
   std::vector<std::vector<Edge>> edges_;
 };
 
-/// One thread's search for the triangles of an apex, none of whose points is
-/// nearly empty.
+/// One thread's search for triangles of an apex without nearly empty points.
 class Triangles {
  public:
   Triangles(const PairGraph& graph, const PreparedPoints& points,
             const TripleOwners& owners, const TripleBound& bound);
-  /// Calls each(j, k), places of the other two, j < k, for those that may be
-  /// above the threshold, of rows j that are wanted(j).
+  /// Calls each(j, k), with the places of the other two, j < k, for triangles
+  /// that may exceed the threshold, for rows j with wanted(j).
   template <class Wanted, class Each>
   void of(std::int64_t apex, const Wanted& wanted, const Each& each) {
     enter(apex);

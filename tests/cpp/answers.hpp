@@ -1,6 +1,6 @@
 #pragma once
 
-// Where searches put their answers, to be compared bit for bit.
+// Buffers for the answers of searches, which tests compare bit for bit.
 
 #include <cstdint>
 #include <cstring>
@@ -15,7 +15,7 @@ inline bool same_bits(const std::vector<double>& a,
          std::memcmp(a.data(), b.data(), sizeof(double) * a.size()) == 0;
 }
 
-/// k neighbours of each row. -7 stands where nothing was written.
+/// k neighbours of each row; -7 marks entries that were not written.
 struct Answer {
   Answer(std::int64_t rows, std::int64_t k)
       : index(static_cast<std::size_t>(rows * k), -7),

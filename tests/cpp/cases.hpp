@@ -1,6 +1,6 @@
 #pragma once
 
-// Matrices that are hard for a filter or for an order, made here, with names.
+// Named matrices that are hard for a filter or for an order.
 
 #include <cmath>
 #include <cstdint>
@@ -49,7 +49,7 @@ inline Matrix ties(std::int64_t n, std::int64_t d, int levels, unsigned seed) {
   return m;
 }
 
-/// Each row is a base row moved by `gap` times noise: near-ties.
+/// Each row is a base row plus `gap` times noise, which makes near-ties.
 inline Matrix near_ties(std::int64_t n, std::int64_t d, double gap,
                         unsigned seed) {
   Matrix m = normal("near ties", n, d, seed);
@@ -59,8 +59,8 @@ inline Matrix near_ties(std::int64_t n, std::int64_t d, double gap,
   return m;
 }
 
-/// Rows far from 0 beside what they differ by, and the last `tiny` with one
-/// entry that is next to nothing.
+/// Rows that are far from 0 compared with their differences. The last `tiny`
+/// rows have one entry close to 0.
 inline Matrix near_empty(std::int64_t n, std::int64_t d, double level,
                          std::int64_t tiny) {
   Matrix m =
@@ -76,8 +76,8 @@ inline Matrix near_empty(std::int64_t n, std::int64_t d, double level,
   return m;
 }
 
-/// Rows that are nearly the same beside an offset, which a filter centres, and
-/// entries, rows and columns far beyond all others.
+/// Rows that are nearly the same after an offset, so that a filter centres
+/// them. Some have entries, rows or columns far larger than all others.
 inline std::vector<Matrix> offset_cases(std::int64_t n, std::int64_t d) {
   std::vector<Matrix> all;
   const auto take = [&](const std::string& name, unsigned seed, auto change) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// An empty folder, as long as it lives.
+/// An empty folder that exists as long as this object.
 struct Folder {
   Folder() {
     char name[] = "/tmp/fsknn-test-XXXXXX";

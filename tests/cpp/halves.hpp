@@ -1,13 +1,13 @@
 #pragma once
 
-// Numbers of 16 bits, as IEEE 754 has them, in doubles.
+// Half-precision numbers (IEEE 754) in doubles.
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/contract/arithmetic.hpp"
 
-/// To the nearest of them.
+/// Rounds to the nearest one.
 inline double to_half(double x) {
   if (x == 0.0) return x;
   if (std::fabs(x) >= 65520.0) return std::copysign(HUGE_VAL, x);

@@ -1,5 +1,5 @@
-// Pairs of two blocks, against the answer by definition, bit for bit; and
-// answers of all points that are put together of them.
+// Pairs of two blocks against the definition, bit for bit; and answers for all
+// points that are merged from such pairs.
 
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// Lists one after another.
+/// Lists stored one after another.
 class Part final : public WithinRows {
  public:
   void allocate(const Counts& counts) override {
@@ -88,7 +88,8 @@ std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
   return {};
 }
 
-/// What a way to the answer gives, or that it is beyond a double's range.
+/// Whether this way finds an answer, or reports a distance beyond the range of
+/// a double.
 template <class Find>
 bool in_range(Find find) {
   try {
@@ -114,8 +115,8 @@ void check_same(Request r, const Between& between, const RowSource& points) {
   }
 }
 
-/// Distances that pairs of the blocks have, for each row its own: at exactly
-/// them pairs are told of.
+/// Limits that are distances of pairs of the blocks, one for each row. Pairs at
+/// exactly the limit are part of the answer.
 std::vector<double> limits_at_neighbours(const Request& r, Between between,
                                          const RowSource& points,
                                          unsigned seed) {
@@ -144,7 +145,7 @@ std::vector<double> limits_at_neighbours(const Request& r, Between between,
   return limits;
 }
 
-/// The blocks of all points, of sizes that differ.
+/// Divides all points into blocks of different sizes.
 std::vector<Block> ragged(std::int64_t n, int count) {
   std::vector<Block> blocks;
   std::int64_t first = 0;
@@ -164,7 +165,7 @@ struct Whole {
   bool fits = false;
 };
 
-/// All block pairs in some order, each from the limits that are known then.
+/// Searches all block pairs in random order, each from the limits known so far.
 Whole by_blocks(const Request& r, const RowSource& points,
                 const std::vector<Block>& blocks, unsigned seed) {
   const std::int64_t n = points.num_points();
@@ -285,7 +286,7 @@ TEST_CASE("lists may be longer than blocks, and points stand alone") {
     Answer defined(m.n, r.k);
     brute_force(r, m.source(), nullptr, defined.view);
     std::vector<Block> blocks = ragged(m.n, 7);
-    // One of points that are left out.
+    // One block has only skipped points.
     blocks = {{0, 1}, {1, 10}, {11, 3}, {14, 1}, {15, 25}};
     CHECK(by_blocks(r, m.source(), blocks, 4).answer == defined);
     blocks.clear();

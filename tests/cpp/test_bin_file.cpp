@@ -1,4 +1,4 @@
-// Files of big-ann-benchmarks, and what is remembered of a file.
+// Files of big-ann-benchmarks, and the stored facts of a file.
 
 #include <doctest/doctest.h>
 
@@ -134,7 +134,7 @@ TEST_CASE("a long file is told by its ends, or by all of it") {
 }
 
 TEST_CASE("entries go to their columns, row by row") {
-  // Rows 5 and 6: their neighbours are 1, 3 and 3, none.
+  // Rows 5 and 6 have the neighbours 1, 3 and 3, none.
   const std::vector<std::int32_t> index = {1, 3, 3, kMissing};
   const std::vector<double> distance = {0.25, 0.5, 0.75, 0};
   std::vector<double> next = {0, 0, 1};

@@ -1,6 +1,6 @@
-// The bounds of bit_bound.hpp, by the same arithmetic on the host: what is
-// written of a pair, which pairs pass a threshold, and that the exact step has
-// the count again.
+// Repeats the arithmetic of bit_bound.hpp on the host: the written value of a
+// pair, the pairs that pass a threshold, and the count that the exact step
+// recovers.
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ namespace {
 using namespace fsknn;
 using namespace fsknn::cuda;
 
-/// Two rows' counts, and how many features both have.
+/// Two rows' counts, and the number of features that both have.
 struct Counts {
   std::int64_t a, b, both;
   float sums() const {
@@ -34,8 +34,8 @@ struct Counts {
   double overlap() const {
     return 2.0 * static_cast<double>(both) / static_cast<double>(a + b);
   }
-  /// As a device may write it, whose division is off by so many units of the
-  /// last place: 2 at most.
+  /// The value that a device may write: its division has an error of up to 2
+  /// units in the last place, here `ulp`.
   float written(int ulp = 0) const {
     float s = overlap_of(common(), sums());
     for (int i = 0; i < std::abs(ulp) && both > 0; ++i)
@@ -47,7 +47,8 @@ struct Counts {
   }
 };
 
-/// Up to the most that rows of bits or of codes may have, with the ends.
+/// Counts up to the most that rows of bits or codes may have, including the
+/// extremes.
 std::vector<Counts> many_counts() {
   std::mt19937_64 random(1);
   std::vector<Counts> all;
@@ -97,11 +98,11 @@ TEST_CASE("pairs as similar as a threshold was made for pass it") {
       CHECK(pair.passes(threshold));
       CHECK(pair.written(-2) >= threshold);
     }
-    // And none that is far from it.
+    // Pairs that are much farther do not pass.
     if (pair.overlap() < limit.overlap() - 0x1p-17)
       CHECK_FALSE(pair.passes(threshold));
     CHECK(limit.passes(threshold));
-    // No less than what passes, either: by whole numbers.
+    // The threshold is not lower than needed, by whole numbers.
     const float exact = static_cast<float>(limit.overlap());
     const double bound =
         0.5 * static_cast<double>(exact) * static_cast<double>(pair.a + pair.b);
@@ -161,7 +162,7 @@ TEST_CASE("of codes differences are told without rounding") {
       CHECK_FALSE(similarity(pair) >= threshold);
       CHECK_FALSE(passes(pair, threshold));
     }
-    // Above every threshold that there can be.
+    // A wild row exceeds every possible threshold.
     const float wild = kWildCount + as_count(static_cast<int>(pair.b));
     CHECK(closeness_of(pair.common(), wild) == 0x1p100f);
     for (const float any : {0.0f, 1e6f, 0x1p99f, -1e6f, -HUGE_VALF})
@@ -171,7 +172,7 @@ TEST_CASE("of codes differences are told without rounding") {
       CHECK_FALSE(passes(pair, none));
     }
     CHECK(passes(pair, -HUGE_VALF));
-    // Below every threshold that there can be.
+    // Padding is below every possible threshold.
     const float padding = kPaddingCount + as_count(static_cast<int>(pair.b));
     CHECK(closeness_of(0.0f, padding) == -0x1p100f);
     CHECK_FALSE(reaches_closeness(0.0f, padding, -0x1p99f));
@@ -203,7 +204,7 @@ TEST_CASE("of 0 and 1 Euclidean distances are told by their squares") {
 
 namespace {
 
-/// Some rows of `set` ones among D features, as the contract prepares them.
+/// Rows with some ones among D features, as the contract prepares them.
 std::vector<double> unit_row(const std::vector<double>& bits, bool centred) {
   const double d = static_cast<double>(bits.size());
   double sum = 0.0, length = 0.0;
@@ -227,7 +228,8 @@ TEST_CASE("products of rows of two values are known within their error") {
       std::vector<double> bits[2];
       double p[2];
       for (int side = 0; side < 2; ++side) {
-        // From one bit set to one that is not; some pairs are alike.
+        // The number of set bits goes from one to all but one; some pairs are
+        // equal.
         const double share = std::uniform_real_distribution<double>()(random);
         bits[side].assign(static_cast<std::size_t>(features), 0.0);
         for (double& x : bits[side])
@@ -265,7 +267,7 @@ TEST_CASE("products of rows of two values are known within their error") {
       }
     }
   }
-  // Padding: rows of zeros, which reach no threshold above 0.
+  // Padding: rows of zeros reach no threshold above 0.
   CHECK(product_of({}, two_values(1.0, true, 3.0, 8.0), 0.0f) == 0.0f);
 }
 
@@ -287,7 +289,7 @@ TEST_CASE("thresholds of bits that are infinite or no number") {
     CHECK(c.passes(-0.5f));
     CHECK(c.passes(0.0f));
   }
-  // Padding's rows: no count, and no sum where both are.
+  // Padding rows have no count, and no sum if both are padding.
   CHECK(overlap_of(0.0f, 0.0f) == 0.0f);
   CHECK(overlap_of(0.0f, as_count(5)) == 0.0f);
   CHECK_FALSE(reaches_overlap(0.0f, 0.0f, none));

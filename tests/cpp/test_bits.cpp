@@ -1,5 +1,5 @@
-// Rows of 0 and 1 in bits: by every instruction set the answers by definition,
-// and with the exact step's sums told by the filter.
+// Rows of 0 and 1 in bits: every instruction set gives the answers of the
+// definition. The filter's sums replace those of the exact step.
 
 #include <doctest/doctest.h>
 
@@ -23,8 +23,8 @@ using namespace fsknn;
 
 namespace {
 
-/// One in `apart` is set. Every ninth row equals the one before, others are all
-/// ones, one bit, the last feature alone, or nothing at all.
+/// One of `apart` entries is set. Every ninth row equals the one before. Others
+/// have all ones, one bit, only the last feature, or nothing.
 Matrix binary(std::int64_t n, std::int64_t d, unsigned apart, unsigned seed) {
   Matrix m = make("0 and 1", n, d);
   std::mt19937 random(seed);
@@ -50,7 +50,7 @@ std::vector<const MetricEntry*> metrics() {
   for (const char* name :
        {"jaccard", "sorensen", "proportional", "manhattan", "euclidean"})
     some.push_back(&find_metric(name, "signed"));
-  // Of rows of length 1, whose two values are bits, too.
+  // Rows of length 1 with two values are stored as bits, too.
   some.push_back(&find_metric("cosine", "signed"));
   some.push_back(&find_metric("spearman", "signed"));
   for (const char* sign : {"signed", "absolute", "negative"})
@@ -125,7 +125,7 @@ TEST_CASE("rows of 0 and 1 have the answers by definition") {
       const Matrix m = binary(d > 1000 ? 150 : 301, d, apart, 5);
       const Matrix q = binary(70, d, 3, 6);
       for (const MetricEntry* metric : metrics()) {
-        // Of these there are many, and all kernels have seen the widths.
+        // There are many of these metrics, and the others test all widths.
         if (metric->is_unit_dot() && d != 31 && d != 64) continue;
         Request r;
         r.metric = metric;
@@ -145,7 +145,7 @@ TEST_CASE("rows of 0 and 1 have the answers by definition") {
         Request asked = r;
         asked.query_skip = unfit(*metric, q);
         brute_force(asked, points, &queries, of_queries.view);
-        // Some pairs are at that distance exactly.
+        // Some pairs have exactly that distance.
         Within within;
         within.limits = {expected.view.distance[2 * m.n - 1]};
         Pairs near, found_near;
@@ -182,7 +182,7 @@ TEST_CASE("other values than 0 and 1 are not taken for bits") {
     r.metric = metric;
     r.k = 5;
     r.skip = unfit(*metric, m);
-    // Held as bits, and then asked by what is none.
+    // The points are held as bits, and some queries are not binary.
     cpu::HeldPoints held(r, points);
     for (const double value : {1.0, 0.5, 1.0, 3.0}) {
       q.at(32, 0) = value;

@@ -1,6 +1,6 @@
-// The filters of rows of 0 and 1 pair by pair, whatever the counts, up to the
-// most features that they take: no pair is dropped at its own distance, and
-// nothing but floats' slack lets others pass.
+// Tests the filters of rows of 0 and 1 pair by pair, with counts up to the most
+// features that they take. No pair is dropped at its own distance, and only the
+// slack of floats lets others pass.
 
 #include <doctest/doctest.h>
 
@@ -20,8 +20,8 @@ using namespace fsknn::cpu;
 
 namespace {
 
-/// Rows of one side of a tile: how many bits each has, and the filter's numbers
-/// as pack_row() makes them.
+/// Rows of one side of a tile: their numbers of bits, and the filter's numbers
+/// as pack_row() computes them.
 struct Rows {
   Rows(bool are_sums, std::vector<std::int32_t> counts)
       : count(std::move(counts)), threshold(count.size()) {
@@ -147,7 +147,7 @@ TEST_CASE("limits that no distance has keep all pairs of bits, or none") {
       FilterScale scale;
       scale.form = are_sums ? &kBitsOverlap : &kBitsDistance;
       const Thresholds thresholds(scale, metric, rule);
-      // Columns as of padding: no bit, and nothing is sought.
+      // The columns are like padding: no bits, and no neighbours wanted.
       Rows rows(are_sums, std::vector<std::int32_t>(Tile::rows, kMostBits - 1));
       Rows columns(are_sums, std::vector<std::int32_t>(Tile::columns, 0));
       std::fill(columns.second.begin(), columns.second.end(), 0);

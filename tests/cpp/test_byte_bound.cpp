@@ -1,5 +1,6 @@
-// The bound of the filter by products of bytes, on the host: what turning and
-// rounding change, what a row's features hold of it, and when bytes pay.
+// The bound of the filter by products of bytes, on the host: the effect of
+// rotation and rounding, the part of the bound in a row's features, and the
+// decision when bytes pay.
 
 #include <doctest/doctest.h>
 
@@ -73,7 +74,7 @@ Row of_length_1(Row row) {
   return row;
 }
 
-/// By how much the filter is off, as a part of what the bound allows.
+/// The filter's error relative to its bound.
 double part_of_bound(const ByteRule& rule, double similarity, const Rounded& a,
                      const Rounded& b) {
   const double sum = static_cast<double>(product(a.bytes, b.bytes));
@@ -167,7 +168,7 @@ TEST_CASE("no pair is off by more than its rows' shares") {
             CHECK(part_of_bound(rule, r, found[i], found[j]) <= 1.0);
             const ByteBounds &a = found[i].bounds, &b = found[j].bounds;
             if (a.wild || b.wild) continue;
-            // What was settled at this pair's distance lets it pass.
+            // A threshold from this pair's distance lets it pass.
             const double similarity =
                 static_cast<double>(product(found[i].bytes, found[j].bytes)) +
                 a.share + b.share;
@@ -187,8 +188,8 @@ TEST_CASE("the bound is met where all that is lost points one way") {
   std::mt19937_64 random(3);
   for (std::size_t f = 0; f < straight.size(); ++f) {
     const double sign = random() % 2 == 0 ? 1.0 : -1.0;
-    straight[f] = sign * 32 * rule.step;  // nothing is lost of it
-    // Each entry is half a step off, to the same side.
+    straight[f] = sign * 32 * rule.step;  // is represented exactly
+    // Each entry is rounded by half a step, in the same direction.
     lost[f] = (std::rint(normal(random) * 25) + 0.49 * sign) * rule.step;
   }
   REQUIRE(static_cast<double>(product(lost, lost)) < 1.0);
@@ -197,7 +198,7 @@ TEST_CASE("the bound is met where all that is lost points one way") {
   const double part = part_of_bound(rule, r, a, b);
   CHECK(part <= 1.0);
   CHECK(part >= 0.98);
-  // A pair settled at this distance lets it pass, and hardly less.
+  // The threshold from this distance lets the pair pass, and little less.
   const float settled =
       threshold_of_limit(find_metric("pearson", "signed"),
                          DistanceRule(find_metric("pearson", "signed"), 0),
@@ -289,7 +290,7 @@ TEST_CASE("bytes are chosen where they save more than they cost") {
   CHECK_FALSE(pays(0.15, {5000, 20, 320}));
   CHECK(expected_candidates(products(0.15), count, many, 0.0) ==
         doctest::Approx(20));
-  // Lists of more than can be settled err twice.
+  // Lists that are too long for exact re-ranking have twice the error.
   CHECK(byte_gap({1500000, 20, 320}, step) == 2 * typical_error(step, 320));
   CHECK(byte_gap({1500000, 33, 320}, step) == 4 * typical_error(step, 320));
   CHECK(step_of({}) == 0.0);
@@ -302,7 +303,7 @@ TEST_CASE("rows that stand in a crowd are seen in a sample") {
   constexpr std::int64_t rows = kCrowdSample, points = kCrowdPoints;
   const ByteSearch many = {1500000, 20, 96};
   const double gap = 0.02;
-  // The first rows have a crowd, spread evenly from `least` to `most`.
+  // The first rows have near-duplicates, spread evenly from `least` to `most`.
   const auto sample = [&](std::int64_t crowded_rows, std::int64_t crowd,
                           double least, double most) {
     std::vector<double> all;
@@ -319,22 +320,24 @@ TEST_CASE("rows that stand in a crowd are seen in a sample") {
   const auto crowded = [&](const std::vector<double>& all) {
     return crowded_candidates(all, rows, points, many, gap);
   };
-  // What a point of the sample that one row has within the gap stands for.
+  // The number of points that a sampled point of one row within the gap
+  // represents.
   const double each = 1500000.0 / (points - 1) / rows;
-  // Of normal similarities few are so near, in a few rows.
+  // Few of normal similarities are this near, in few rows.
   const double none = crowded(sample(0, 0, 0, 0));
   CHECK(none <= 5 * each);
   const double one = crowded(sample(1, 20, 0.985, 0.995));
   CHECK(one >= 20 * each * (1 - 1e-9));
   CHECK(one <= 25 * each);
   CHECK_FALSE(bytes_pay(static_cast<double>(many.k) + one, many));
-  // Of a crowd that is far wider than the gap, about 16 of 400 are within it.
+  // Near-duplicates spread far more widely than the gap: about 16 of 400 are
+  // within it.
   const double wide = crowded(sample(1, 400, 0.5, 1.0));
   CHECK(wide >= 4 * each);
   CHECK(wide <= 40 * each);
-  // Copies, but for a last bit, halves do not tell apart either.
+  // Halves do not distinguish copies that differ in the last bit, either.
   CHECK(crowded(sample(64, 100, 1 - 3e-16, 1.0)) <= 5 * each);
-  // Rows of which all points are alike, too few points, no neighbours.
+  // Rows to which all points are equal; too few points; no neighbours.
   CHECK(crowded(std::vector<double>(rows * points, 0.0)) == 0);
   CHECK(crowded_candidates({1, 1, 1, 1}, 2, 2, many, gap) == 0);
   CHECK(crowded_candidates(sample(1, 20, 0.985, 0.995), rows, points,

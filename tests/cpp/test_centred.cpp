@@ -1,5 +1,5 @@
-// Rows that are nearly the same: the filter centres them, and lets few pairs
-// pass. That none is dropped which is needed is in test_filter.cpp.
+// The filter centres rows that are nearly the same, and lets few pairs pass.
+// test_filter.cpp tests that it drops no neighbour.
 
 #include <doctest/doctest.h>
 
@@ -49,8 +49,8 @@ Filtered filtered(const MetricEntry& metric, const Matrix& m, int bits) {
   return p;
 }
 
-/// Pairs that pass, for each that is among the k nearest of either, where
-/// limits are final. All rows are whole panels.
+/// The number of pairs that pass at final limits, divided by the number among
+/// the k nearest of either row. The rows fill whole panels.
 double times_as_many(const MetricEntry& metric, const Filtered& p,
                      std::int64_t k) {
   const std::int64_t n = p.points.size();
@@ -100,8 +100,7 @@ bool is_centred(const FilterScale& scale) {
          scale.form == &kCentredByteNegativeSimilarity;
 }
 
-/// Rows that are a profile of columns and some noise: their correlations are
-/// next to 1.
+/// Rows that are a common profile plus some noise, with correlations near 1.
 Matrix profiles(std::int64_t n, std::int64_t d, double noise) {
   Matrix m = normal("profiles", n, d, 53);
   for (std::int64_t i = 0; i < n; ++i)
@@ -110,7 +109,7 @@ Matrix profiles(std::int64_t n, std::int64_t d, double noise) {
   return m;
 }
 
-/// In 16 and in 8 bits.
+/// Tests the filters in 16 and in 8 bits.
 void check_few_pass(const MetricEntry& metric, const Matrix& m, double most_16,
                     double most_8) {
   const Filtered wide = filtered(metric, m, 16);
@@ -127,7 +126,7 @@ TEST_CASE("few pairs of shifted rows pass") {
   const MetricEntry& metric = find_metric("cosine", "signed");
   for (const double level : {30.0, 1e3, 1e5, -1e6}) {
     CAPTURE(level);
-    // Beyond, the contract's own rounding is seen.
+    // Beyond this level the contract's own rounding shows.
     const bool last = std::fabs(level) > 1e5;
     check_few_pass(metric, shifted(320, 130, level, 1.0), last ? 1.5 : 1.02,
                    last ? 2.2 : 2.0);
@@ -167,7 +166,7 @@ TEST_CASE("the rounding of ranks bounds their distances") {
   for (const std::int64_t d : {2, 7, 8, 63, 130, 1000})
     for (const double noise : {0.0, 1e-4, 0.01, 0.1, 1.0}) {
       Matrix m = profiles(40, d, noise);
-      // The other way round, and with ties.
+      // Includes opposite rows and ties.
       for (std::int64_t f = 0; f < d; ++f) m.at(7, f) = -m.at(8, f);
       for (std::int64_t f = 1; f < d / 2; ++f) m.at(9, f) = m.at(9, 0);
       const PreparedPoints points = filtered(metric, m, 16).points;
@@ -210,8 +209,8 @@ TEST_CASE("the rounding of ranks bounds their distances") {
   CHECK(largest > 0.01);
 }
 
-// Where all entries are alike, what is rounded off the sums is of one sign, and
-// at a million features more than 2^-80 is left of it.
+// If all entries are equal, the rounding errors of the sums have one sign. At a
+// million features more than 2^-80 remains.
 TEST_CASE("what is short of length 1 is right at any number of features") {
   double most = 0.0;
   for (const std::int64_t d : {8, 1000, 8192, 100000, 1048579, 3000000})
@@ -221,7 +220,7 @@ TEST_CASE("what is short of length 1 is right at any number of features") {
       for (std::int64_t f = 0; f < d; ++f)
         z[static_cast<std::size_t>(f)] = f < d / 2 ? 1.0 : other;
       scale_to_length_one<ScalarLanes>(z.data(), padded);
-      // In two doubles, of which the second is kept small.
+      // The sum is in two doubles, of which the second stays small.
       double sum = -1.0, rest = 0.0;
       for (const double x : z) {
         const double square = x * x, all = sum + square, there = all - sum;
@@ -235,7 +234,7 @@ TEST_CASE("what is short of length 1 is right at any number of features") {
       CAPTURE(d);
       CAPTURE(other);
       CHECK(off <= unit_rounding_left(padded));
-      // Beside what the contract rounds, it is nothing.
+      // It is negligible compared with the contract's rounding.
       CHECK(unit_rounding_left(padded) < 1e-6 * own.contract);
       most = std::max(most, off);
     }
@@ -259,7 +258,7 @@ TEST_CASE("a near row's own rounding bounds its distances") {
           const double* b = points.row(Place{j});
           const UnitRounding own = unit_rounding(a, padded);
           const UnitRounding other = unit_rounding(b, padded);
-          // Any centre will do: the first row.
+          // Any centre is valid: this one is the first row.
           long double square = 0.0L, squares = 0.0L;
           for (std::int64_t f = 0; f < padded; ++f) {
             const long double centre = points.row(Place{0})[f];
@@ -273,7 +272,7 @@ TEST_CASE("a near row's own rounding bounds its distances") {
           const double distance = metric.finish(
               scalar_sum(metric.accumulation, a, b, padded), 0.0, 0.0);
           const double contract = own.contract + other.contract;
-          // Below 0 is 0.
+          // The contract returns 0 for values below 0.
           const long double off =
               distance == 0.0 && expected < 0.0L
                   ? 0.0L
@@ -313,17 +312,17 @@ TEST_CASE("rows are centred where that helps") {
   CHECK(!centred("pearson", "signed", plain));
   const Matrix far = shifted(320, 40, 100.0, 1.0);
   CHECK(centred("cosine", "signed", far));
-  // A magnitude stays as it is.
+  // Rows are not centred for magnitudes.
   const Matrix alike = profiles(320, 40, 0.01);
   CHECK(centred("pearson", "signed", alike));
   CHECK(centred("pearson", "negative", alike));
   CHECK(!centred("pearson", "absolute", alike));
-  // Its rows are centred before, along the features.
+  // These rows are centred already, along the features.
   CHECK(!centred("pearson", "signed", far));
   // Fewer than two points have no centre.
   const Matrix one = shifted(1, 40, 100.0, 1.0);
   CHECK(!centred("cosine", "signed", one));
-  // A histogram's table is of products.
+  // A histogram's table needs products.
   Filtered p = filtered(find_metric("cosine", "signed"), far, 16);
   const MetricEntry& metric = find_metric("cosine", "signed");
   CHECK(!is_centred(choose_scale(metric, DistanceRule(metric, 0),

@@ -1,4 +1,4 @@
-// The core's small parts.
+// Small parts of the core.
 
 #include <doctest/doctest.h>
 
@@ -36,8 +36,8 @@ TEST_CASE("exponents and powers of two cover all doubles") {
 }
 
 TEST_CASE("the order of a sum is the contract's") {
-  // 16 features: lane l holds f = l and f = l + 8; lanes join l + 4, l + 2,
-  // l + 1. Powers of two far apart make every other order visible.
+  // 16 features: lane l sums f = l and f = l + 8, and lanes are joined as l +
+  // 4, l + 2, l + 1. Powers of two far from each other reveal any other order.
   double a[16], ones[16];
   for (int f = 0; f < 16; ++f) {
     ones[f] = 1.0;
@@ -88,8 +88,8 @@ TEST_CASE("a prepared row has mean 0 and length 1, at any scale") {
 
 TEST_CASE(
     "a biweight row is the same wherever its level is, and at any scale") {
-  // Whole numbers below 2^53: what is off the median is exact, but half the sum
-  // of two of them is not.
+  // With whole numbers below 2^53 the difference from the median is exact, but
+  // half the sum of two is not.
   for (const std::int64_t d : {2, 7, 10, 40, 41, 300}) {
     Matrix m = normal("normal", 1, d, 4);
     Medians medians;

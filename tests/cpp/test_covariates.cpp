@@ -1,5 +1,5 @@
-// Covariates: the basis that they span, what it leaves of rows, and the engine
-// against the answer by definition.
+// Covariates: their basis, the residuals of rows, and the engine against the
+// definition.
 
 #include <doctest/doctest.h>
 
@@ -51,7 +51,7 @@ double product(const double* a, const double* b, std::int64_t size) {
   return static_cast<double>(s);
 }
 
-/// How far the vectors are from orthonormal, at most.
+/// The largest deviation of the vectors from orthonormality.
 double worst_angle(const SampleCovariates& covariates) {
   const FeatureCovariates view = covariates.view();
   const std::int64_t padded = padded_features(covariates.num_features());
@@ -65,7 +65,7 @@ double worst_angle(const SampleCovariates& covariates) {
   return worst;
 }
 
-/// The row as it is prepared; empty where the covariates leave nothing of it.
+/// The prepared row; empty if the covariates explain all of it.
 Buffer<double> prepared(const Column& row, const SampleCovariates& covariates,
                         const SampleWeights* weights = nullptr) {
   const std::int64_t d = covariates.num_features();
@@ -81,7 +81,7 @@ Buffer<double> prepared(const Column& row, const SampleCovariates& covariates,
   return scratch.varies ? std::move(x) : Buffer<double>();
 }
 
-/// Its largest product with a vector of the basis.
+/// The row's largest product with a vector of the basis.
 double along_basis(const Buffer<double>& z,
                    const SampleCovariates& covariates) {
   double most = 0.0;
@@ -112,7 +112,7 @@ TEST_CASE("covariates become an orthonormal basis, whatever they are like") {
   const Matrix m = normal("covariates", 12, 37, 91);
   std::vector<Column> columns;
   for (std::int64_t i = 0; i < m.n; ++i) columns.push_back(column_of(m, i));
-  // Far from 0, of any size, and nearly as one before.
+  // Columns far from 0, of any magnitude, and nearly equal to an earlier one.
   for (double& c : columns[1]) c = 1e9 + c;
   for (double& c : columns[2]) c *= 1e300;
   for (double& c : columns[3]) c *= 1e-310;
@@ -148,7 +148,7 @@ TEST_CASE("covariates that say nothing new are dropped") {
   CHECK(covariates.leave_something());
   CHECK(worst_angle(covariates) < 2e-15);
   CHECK_FALSE(covariates_of({zero, seven}).view().given());
-  // As many as there are samples, and more.
+  // As many covariates as samples, and more.
   std::vector<Column> many;
   const Matrix wide = normal("many", 9, 6, 93);
   for (std::int64_t i = 0; i < 9; ++i) many.push_back(column_of(wide, i));
@@ -176,7 +176,8 @@ TEST_CASE("what covariates leave is orthogonal to them, and has length 1") {
           Column row = sum_of(columns[2], -2.0, columns[5]);
           row = sum_of(row, left, column_of(m, 20));
           for (double& x : row) x = (x + level) * scale;
-          // Subnormal numbers have few digits, which are the row's own.
+          // Subnormal numbers have few digits, so that rounding is part of the
+          // row itself.
           const Buffer<double> z = prepared(row, covariates, given);
           REQUIRE(z.size() == 32);
           CHECK(std::fabs(product(z.data(), z.data(), 32) - 1.0) < 1e-14);
@@ -199,7 +200,7 @@ TEST_CASE("a row in the span of the covariates has nothing left") {
         row = sum_of(row, -0.1, columns[2]);
         for (double& x : row) x = (x + level) * scale;
         CHECK(prepared(row, covariates, given).size() == 0);
-        // What is left of the same row with a little of another.
+        // A small part of another row remains as the residual.
         row =
             sum_of(row, 1e-9 * std::fmax(level, 1.0) * scale, column_of(m, 5));
         CHECK(prepared(row, covariates, given).size() == 32);
@@ -267,7 +268,7 @@ TEST_CASE("adjusted answers are exactly the brute-force ones") {
                                  nullptr);
             CHECK(found == expected);
           }
-          // From a file, whose rows are adjusted on their way there.
+          // Rows are adjusted as they are written to a file.
           RowFileForm form;
           form.folder = folder.path;
           form.num_points = m.n;

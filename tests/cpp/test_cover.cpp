@@ -1,4 +1,5 @@
-// The cover of pairs on small tables, against all sets of features.
+// The cover of pairs on small tables, against an enumeration of all sets of
+// features.
 
 #include <algorithm>
 #include <vector>
@@ -32,7 +33,7 @@ struct Table {
     task.num_threads = threads;
     return search_cover(task);
   }
-  /// Whether a set, as bits, fulfils all pairs.
+  /// Whether a set, as bits, covers all pairs.
   bool fulfils(unsigned set, int alpha, int beta) const {
     for (int j = 1; j < num_samples; ++j)
       for (int i = 0; i < j; ++i) {
@@ -46,7 +47,7 @@ struct Table {
       }
     return true;
   }
-  /// The size of the smallest set by trying all; -1 where there is none.
+  /// The size of the smallest set, by enumeration; -1: there is none.
   int smallest(int alpha, int beta) const {
     int best = -1;
     for (unsigned set = 0; set < 1u << num_features; ++set) {
@@ -81,7 +82,7 @@ unsigned as_bits(const std::vector<int>& chosen) {
 }  // namespace
 
 TEST_CASE("one feature that tells all is enough, and proven so") {
-  // Feature 1 is the class; 0 and 2 tell nothing.
+  // Feature 1 is the class; 0 and 2 carry no information.
   const Table table{3, 4, {0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 1}, {0, 0, 1, 1}};
   const CoverAnswer found = table.search(1, 1);
   CHECK(found.chosen == std::vector<int>{1});
@@ -122,7 +123,7 @@ TEST_CASE(
         CHECK(found.lower_bound <= optimum);
         CHECK(found.bound <= optimum + 1e-9);
         CHECK(found.lower_bound >= found.bound - 1e-5);
-        // What is said of every set, and of smaller ones, must hold.
+        // Statements about every set, and about smaller ones, must hold.
         for (unsigned set = 0; set < 1u << table.num_features; ++set) {
           if (!table.fulfils(set, alpha, beta)) continue;
           for (const int f : found.in_all) CHECK((set >> f & 1u) == 1u);

@@ -1,5 +1,5 @@
-// Two blocks of points on a GPU, what of it is plain C++: which slots the
-// filter's jobs bring together, and the similarities that limits stand for.
+// The plain C++ parts of the search between two blocks on a GPU: the slots that
+// the filter's jobs compare, and the similarities of limits.
 
 #include <doctest/doctest.h>
 
@@ -41,7 +41,7 @@ TEST_CASE("two blocks' jobs meet each pair of slots once, for both") {
             all_for_both = all_for_both && jobs.symmetric && !jobs.fill &&
                            jobs.all_valid && jobs.filled == 0;
             CHECK((jobs.first_job | (jobs.end_job - jobs.first_job)) % 2 == 0);
-            // As kernels read jobs.
+            // Reads jobs as the kernels do.
             for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
               const std::int64_t slab = jobs.first_slab + job % jobs.num_slabs;
               const std::int64_t first =
@@ -61,7 +61,7 @@ TEST_CASE("two blocks' jobs meet each pair of slots once, for both") {
             }
             if (!jobs.ends_round) continue;
             ++rounds;
-            // A list is to hold what a round brings.
+            // A list must have room for the candidates of a round.
             if (deltas_before > 0)
               most_growth =
                   std::max(most_growth, jobs.end_delta / deltas_before);
@@ -115,7 +115,7 @@ struct Prepared {
       points = prepare_points(source, recipe_of(request, exponent), skip, false,
                               &prepare_row<ScalarLanes>, 1);
     } catch (const RangeFailure&) {
-      points = {};  // there are none
+      points = {};  // the metric rejects them
     }
   }
   double before(std::int64_t i, std::int64_t j) const {
@@ -134,8 +134,9 @@ struct Passed {
   std::int64_t pairs = 0, dropped = 0, loose = 0;
 };
 
-/// similarity(i, j): the least that the filter may say of a pair. Each pair at
-/// a limit that is its own distance, and at one far below.
+/// similarity(i, j) is the least value that the filter may compute for a pair.
+/// Tests each pair at a limit that is its own distance, and at a much smaller
+/// one.
 template <class Similarity>
 Passed check_limits(const Prepared& all, const SimilarityUnits& units,
                     Similarity similarity) {
@@ -150,7 +151,7 @@ Passed check_limits(const Prepared& all, const SimilarityUnits& units,
       const float threshold = threshold_of_limit(metric, rule, units, distance);
       ++passed.pairs;
       passed.dropped += !(similarity(i, j) >= threshold);
-      // A hundredth nearer is told from it.
+      // A limit one percent nearer gives another threshold.
       const float nearer =
           threshold_of_limit(metric, rule, units, 0.99 * distance);
       passed.loose += distance > 0 && !(nearer > threshold);
@@ -158,7 +159,7 @@ Passed check_limits(const Prepared& all, const SimilarityUnits& units,
   return passed;
 }
 
-/// x as a number of 16 bits, to the nearest.
+/// Rounds x to the nearest number of 16 bits.
 double as_half(double x) {
   if (x == 0.0) return 0.0;
   const double step = std::ldexp(1.0, std::max(std::ilogb(x) - 10, -24));
@@ -224,10 +225,10 @@ RawSum raw_sum_of(const MetricEntry& metric) {
                                                   : RawSum::squared_distance;
 }
 
-/// All points in halves, the first of them the centre but for products.
+/// All points in halves. The first point is the centre, except for products.
 struct RawPoints {
   RawPoints(const MetricEntry& metric, const Prepared& all);
-  /// Less what adding up may lose.
+  /// The similarity less the error that summation may have.
   double similarity(std::int64_t i, std::int64_t j) const {
     const std::size_t a = static_cast<std::size_t>(i);
     const std::size_t b = static_cast<std::size_t>(j);
@@ -259,7 +260,7 @@ RawPoints::RawPoints(const MetricEntry& metric, const Prepared& all) {
     rule.gap =
         0x1p-1072 / distance_rule.undo().first / distance_rule.undo().second;
   }
-  // Ranks as filters read them: of length 1.
+  // Ranks as filters read them: scaled to length 1.
   std::vector<std::vector<double>> rows;
   FilterReader reader(all.points);
   for (std::int64_t i = 0; i < all.points.size(); ++i) {
@@ -324,7 +325,7 @@ RawPoints::RawPoints(const MetricEntry& metric, const Prepared& all) {
     double magnitude = 0;
     for (int p = 0; p < kNormParts; ++p)
       magnitude += std::fabs(own.norm.part[p]) * part_unit(p);
-    // A wild row is zeros but for its norm.
+    // A wild row consists of zeros except for its norm.
     lost.push_back(sums_error(rule.depth) *
                    ((own.wild ? 0.0 : terms.halves / 2) +
                     (products && !own.wild ? 0.0 : magnitude)));
@@ -377,7 +378,7 @@ TEST_CASE("a row far beyond all others is a candidate of none") {
       CHECK(!row.wild);
       if (all.points.order.id_at(Place{i}).value != 12) continue;
       CHECK(row.slack == HUGE_VALF);
-      // Their own are some -2^17.
+      // The row's own values are about -2^17.
       for (std::int64_t j = 0; j < 24; ++j)
         if (i != j) CHECK(raw.similarity(i, j) < -0x1p28);
     }
@@ -394,7 +395,7 @@ TEST_CASE("no pair at a limit is filtered out by products of length 1") {
         SimilarityUnits units;
         units.scale = scale;
         units.error = error * scale;
-        // As far below as it may be.
+        // The least value that the bound allows.
         const Passed passed =
             check_limits(all, units, [&](std::int64_t i, std::int64_t j) {
               return (1.0 - all.before(i, j) - error) * scale;
@@ -428,7 +429,7 @@ TEST_CASE(
 
 namespace {
 
-/// Lists one after another.
+/// Lists stored one after another.
 class Part final : public WithinRows {
  public:
   void allocate(const Counts& counts) override {
@@ -465,7 +466,7 @@ TEST_CASE("of a list from a device what is within its row's limit is kept") {
   const double distance[] = {0.25, 0.5, 0.75}, wide[] = {-1.0, 2.0, HUGE_VAL};
   const double below[] = {-HUGE_VAL, 0.5};
   const std::int32_t of_b[] = {3, 4, 3}, of_a[] = {2, 0, 1};
-  // In any order; the last that is said of a row counts.
+  // Lists come in any order; the last one of a row counts.
   lists.take(4, 3, distance, of_a, nullptr);
   lists.take(0, 1, wide, of_b, nullptr);
   lists.take(0, 3, distance, of_b, nullptr);
@@ -480,7 +481,7 @@ TEST_CASE("of a list from a device what is within its row's limit is kept") {
   CHECK_THROWS_AS(lists.take(1, 2, below, of_b, nullptr), RangeFailure);
 }
 
-// The limits that test-cuda-between.R and test-input-latent_rows.R give.
+// test-cuda-between.R and test-input-latent_rows.R use these limits.
 TEST_CASE("limits of memory in tests of GPUs bring about what they mean") {
   GpuFacts gpu;
   gpu.bytes_free = 140e9;

@@ -1,4 +1,4 @@
-// Which filter a search on GPUs has, and that CONTRIBUTING.md says it.
+// Tests which filter a search on GPUs uses, and that CONTRIBUTING.md agrees.
 
 #include <doctest/doctest.h>
 
@@ -48,7 +48,7 @@ constexpr Search kSearches[] = {
     {FilteredSearch::blocks, "two blocks"},
     {FilteredSearch::pairwise, "missing values"}};
 
-/// Of many points, where all forms that a search takes may pay.
+/// With many points, so that every form that the search takes may pay.
 FilterAsked asked(FilteredSearch search, const char* metric,
                   const std::string& words = "auto") {
   Request request;
@@ -64,7 +64,7 @@ FilterAsked asked(FilteredSearch search, const char* metric,
   return in;
 }
 
-/// All forms that the search may have, by what its points are.
+/// All forms that the search may use, depending on its points.
 std::vector<RowsInForm> forms_of(const FilterAsked& in) {
   FilterChoice choice = choose_filter(in, hopper());
   choice.make_room_to_centre();
@@ -82,7 +82,7 @@ std::string names_of(const std::vector<RowsInForm>& forms) {
   return names.empty() ? "-" : names;
 }
 
-/// Metrics that differ in what they have.
+/// Metrics with different properties.
 struct Metrics {
   const char* name;
   const char* words;
@@ -95,7 +95,7 @@ constexpr Metrics kMetrics[] = {
     {"chebyshev", "Chebyshev"},
     {"jaccard", "Jaccard, Sorensen"}};
 
-/// None: no such pairs are made of common samples.
+/// Empty if common samples do not support the metric.
 std::string cell(FilteredSearch search, const char* metric) {
   try {
     return names_of(forms_of(asked(search, metric)));
@@ -122,7 +122,7 @@ std::string table() {
 constexpr const char *kBegin = "<!-- forms by search -->\n",
                      *kEnd = "<!-- end -->";
 
-/// From this folder, or from that of the repository.
+/// The path from this folder or from that of the repository.
 std::string path_of_page() {
   for (const char* const path : {"../../CONTRIBUTING.md", "CONTRIBUTING.md"})
     if (std::ifstream(path)) return path;
@@ -169,7 +169,7 @@ TEST_CASE("a filter is asked for by the name of its numbers") {
     CHECK(numbers(search, "pearson", "auto/int8") == FilterNumbers::int8);
     CHECK(first(search, "pearson", "auto/int8").forced);
     CHECK(numbers(search, "pearson", "auto/float16") == FilterNumbers::float16);
-    // There are no such products: as if their bits were asked for.
+    // No such products exist: the number of bits decides.
     CHECK(numbers(search, "pearson", "auto/int16") == FilterNumbers::float16);
     CHECK(numbers(search, "pearson", "auto/float32") == FilterNumbers::float16);
     CHECK(numbers(search, "manhattan", "auto/int8") == FilterNumbers::int8);
@@ -182,7 +182,7 @@ TEST_CASE("a filter is asked for by the name of its numbers") {
     CHECK(numbers(search, "chebyshev", "auto/int8") == FilterNumbers::int16);
     CHECK(numbers(search, "jaccard", "auto/bits") == FilterNumbers::bits);
   }
-  // Rows stay as they are.
+  // These rows are not centred.
   CHECK(first(FilteredSearch::graph, "pearson", "auto").may_centre);
   CHECK(first(FilteredSearch::graph, "pearson", "auto/16").may_centre);
   CHECK_FALSE(

@@ -1,4 +1,4 @@
-// What a plan is told of devices of different kinds.
+// The facts in a plan about devices of different kinds.
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// Points by group on GPUs, as far as it needs none: who stands where, which
-// blocks of slots meet when, and the plan.
+// The parts of the search by groups on GPUs that need no GPU: the slots of
+// points, the order in which blocks are compared, and the plan.
 
 #include <doctest/doctest.h>
 
@@ -29,18 +29,20 @@ GroupMeetings meetings_of(Lists lists, std::int64_t k) {
   return meetings;
 }
 
-/// How often the lists of a block meet a block, and how many entries fill them.
+/// How often the lists of a block meet another block, and how many entries fill
+/// them.
 struct Met {
-  // By (block, list), then block.
+  // The key is (block, list), then block.
   std::map<std::pair<int, int>, std::map<int, int>> times;
   bool in_bounds = true, filled_first = true, launches_whole = true;
   bool within_room = true;
-  double most_expected = 0;  ///< candidates that a list has in a round
+  double most_expected = 0;  ///< expected candidates of a list in a round
 
   void add(const GroupBatch& batch, std::int32_t capacity, double k) {
     const int blocks = static_cast<int>(batch.blocks.size());
     std::vector<std::vector<int>> filled(batch.blocks.size());
-    // Blocks that each list has met: in rounds before, and in this one.
+    // The number of blocks that each list has met: in earlier rounds, and in
+    // this one.
     std::vector<double> before(batch.blocks.size()), now(batch.blocks.size());
     const auto meet = [&](int row, int column) {
       const ListBlock& of = batch.blocks[static_cast<std::size_t>(row)];
@@ -83,7 +85,7 @@ struct Met {
                      next == static_cast<std::int64_t>(batch.jobs.size()) &&
                      batch.launches.back().ends_round;
     for (std::size_t b = 0; b < filled.size(); ++b) {
-      // Each entry of the first ones is written, once.
+      // Each of the first entries is written once.
       std::sort(filled[b].begin(), filled[b].end());
       for (std::size_t f = 0; f < filled[b].size(); ++f)
         within_room = within_room && filled[b][f] == static_cast<int>(f);
@@ -128,8 +130,9 @@ TEST_CASE("each list meets each block in which it looks once") {
           CHECK(met.filled_first);
           CHECK(met.launches_whole);
           CHECK(met.within_room);
-          // Lists are not cut before a round is over. Of one list for all
-          // groups blocks differ in size, and small ones come by chance.
+          // Lists are cut only at the end of a round. With one list for all
+          // groups the blocks differ in size, and small ones come in random
+          // order.
           if (lists != Lists::together)
             CHECK(met.most_expected <= 0.8 * capacity);
           CHECK(static_cast<std::int64_t>(largest) <=
@@ -234,7 +237,7 @@ TEST_CASE("a graph by groups is planned as one search where it can be") {
     CHECK(plan.bytes_result == 100000.0 * 7 * 20 * num_lists);
     CHECK(plan.list_blocks >= GroupBlocks(sizes).num_blocks());
     CHECK(plan.padded_points >= 100000 + kChunkUnit);
-    // With less memory fewer meet at a time, down to the largest two.
+    // With less memory fewer groups meet at a time, at least the largest two.
     const double needed = plan.bytes_peak;
     bool at_once = true;
     for (double bytes = needed; at_once && bytes > 1e7; bytes *= 0.9) {
@@ -245,7 +248,7 @@ TEST_CASE("a graph by groups is planned as one search where it can be") {
       if (at_once) {
         CHECK(less.num_pairs == plan.num_pairs);
       } else {
-        // Two points of different groups meet twice.
+        // Pairs of different groups are compared twice.
         CHECK(less.num_pairs ==
               (lists == Lists::each ? own : 0) + 2 * (all - own));
         CHECK(bytes < needed);
@@ -276,7 +279,7 @@ TEST_CASE("groups that a filter would not gain by are searched one by one") {
   old.capability = 70;
   CHECK_FALSE(
       plan_cuda(by_groups({9000, 9000}, Lists::each, 3), old).groups_at_once);
-  // One list of all groups is of one device; others have parts.
+  // One list for all groups needs one device; other lists are divided.
   PlanInput many = by_groups({90000, 90000, 90000}, Lists::together, 3);
   many.num_workers = 2;
   CHECK_FALSE(plan_cuda(many, gpu).groups_at_once);
@@ -285,7 +288,7 @@ TEST_CASE("groups that a filter would not gain by are searched one by one") {
   CHECK(plan_cuda(many, gpu).num_workers == 2);
   CHECK(plan_cuda(by_groups({9000, 9000}, Lists::together, 3), gpu)
             .groups_at_once);
-  // A group that is too small for its lists is somebody else's to tell.
+  // Another check reports groups that are too small for their lists.
   CHECK_FALSE(
       plan_cuda(by_groups({9000, 3}, Lists::each, 3), gpu).groups_at_once);
   CHECK(plan_cuda(by_groups({9000, 4}, Lists::each, 3), gpu).groups_at_once);

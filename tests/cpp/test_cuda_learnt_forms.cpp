@@ -1,4 +1,4 @@
-// What the devices of one search tell each other of their filters.
+// The devices of one search share what they learn about their filters.
 
 #include <doctest/doctest.h>
 

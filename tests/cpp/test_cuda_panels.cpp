@@ -1,5 +1,5 @@
-// How a matrix, and an answer, are cut up on their way to and from a device,
-// and the host threads that copy the pieces.
+// How a matrix and an answer are divided for transfer, and the host threads
+// that copy the pieces.
 
 #include <doctest/doctest.h>
 
@@ -42,14 +42,14 @@ TEST_CASE("panels cover a matrix, and their pieces fit pinned memory") {
         CHECK(s.pieces * s.piece_features >= d);
         CHECK((s.pieces - 1) * s.piece_features < d);
         CHECK(s.rows * s.piece_features * 8 <= s.piece_bytes);
-        // Only a row that is wider than a piece makes pieces larger.
+        // Only a row wider than a piece makes pieces larger.
         if (by_column || d * 8 <= kPieceBytes)
           CHECK(s.piece_bytes == kPieceBytes);
         if (by_column) CHECK(s.rows % 8 == 0);
         CHECK(s.buffers >= 2);
         CHECK(s.panel_size() * s.buffers * 8 <= bytes_preparing(n, d, false));
       }
-  // A matrix that is not very wide never needs much of the device.
+  // A matrix that is not very wide never needs much of the device's memory.
   CHECK(bytes_preparing(1533876, 295, false) <= 3 * kPieceBytes);
 }
 
@@ -85,7 +85,7 @@ TEST_CASE("the pieces of an answer hold all of it") {
       CHECK(m.slot_bytes() % 8 == 0);
       CHECK(m.slots == std::min<std::int64_t>(4, m.num_pieces));
     }
-  // An odd number of entries a piece, and several pieces under way.
+  // A piece has an odd number of entries, and several pieces are in transfer.
   const AnswerShape odd(619, 1500, false);
   CHECK(odd.entries % 2 == 1);
   CHECK(odd.slots > 1);
@@ -104,7 +104,7 @@ TEST_CASE("every part is done once, and none before its piece is released") {
       if (piece >= allowed) too_early = true;
       done[static_cast<std::size_t>(piece)] += 1 << (2 * part);
     });
-    // One job after the other, with rests long enough to fall asleep in.
+    // Runs several jobs, with pauses long enough for threads to sleep.
     for (const std::int64_t now : {pieces, std::int64_t{1}, pieces}) {
       for (std::atomic<int>& d : done) d = 0;
       allowed = 0;
@@ -148,7 +148,7 @@ TEST_CASE("a stretch's rows meet each block of columns once, panel by panel") {
           std::vector<int> met(static_cast<std::size_t>(rows * columns));
           std::int64_t next = 0, last_round = 0;
           for (const StretchLaunch& launch : schedule_stretch(shape)) {
-            // In order, each in one panel.
+            // Launches are in order, each within one panel.
             CHECK(launch.first_block == next);
             CHECK(launch.end_block > next);
             CHECK((launch.end_block - 1) / panel == next / panel);
@@ -163,7 +163,7 @@ TEST_CASE("a stretch's rows meet each block of columns once, panel by panel") {
                   rows * std::min(panel, launch.end_block));
             for (std::int64_t at = 0; at < launch.num_jobs(); ++at) {
               const ListedJob job = launch.job(at);
-              // What fills a list begins at its start.
+              // The first blocks fill a list from its start.
               CHECK(job.first_delta == job.column_block);
               for (std::int32_t c = job.first_delta; c < job.end_delta; ++c)
                 ++met[static_cast<std::size_t>(job.row_block * columns + c)];

@@ -1,4 +1,5 @@
-// What of CUDA needs no device: its plan, and which GPUs a build runs on.
+// The parts of the CUDA engine that need no device: its plan, and the GPUs on
+// which a build runs.
 
 #include <doctest/doctest.h>
 
@@ -39,8 +40,8 @@ using fsknn::cuda::schedule_filter;
 
 namespace {
 
-/// A GPU with that much memory that is free: one that can run every filter, and
-/// one without tensor cores.
+/// A GPU with that much free memory that can run every filter; below, one
+/// without tensor cores.
 GpuFacts modern(double bytes_free) {
   GpuFacts gpus;
   gpus.bytes_free = bytes_free;
@@ -74,7 +75,7 @@ PlanInput input(std::int64_t n, std::int64_t d, std::int64_t k, int devices,
   return in;
 }
 
-// Every split is done by one segment, and every point stands in a chunk.
+// Every split belongs to one segment, and every point to a chunk.
 void check_sound(const Plan& p, int devices) {
   const std::int64_t rows = p.num_queries > 0 ? p.num_queries : p.num_points;
   CHECK(p.chunk_size % kChunkUnit == 0);
@@ -86,7 +87,7 @@ void check_sound(const Plan& p, int devices) {
   CHECK(p.num_segments <= std::min<std::int64_t>(devices, p.num_splits));
   CHECK(p.num_segments * p.splits_per_segment >= p.num_splits);
   CHECK((p.num_segments - 1) * p.splits_per_segment < p.num_splits);
-  // Of a graph that is held, the chunks of a band once.
+  // In a graph of held points the chunks of a band are computed once.
   const std::int64_t all = p.num_splits * p.chunks_per_split;
   CHECK(p.num_chunks <= all);
   if (p.num_queries > 0 || p.streamed) CHECK(p.num_chunks == all);
@@ -127,7 +128,7 @@ TEST_CASE("an automatic chunk fits the memory that is free") {
   CHECK(tight.bytes_peak <= 2e9);
   CHECK(tight.chunk_size < roomy.chunk_size);
   check_sound(tight, 1);
-  // Where nothing fits, the smallest chunk is tried.
+  // If nothing fits, the plan uses the smallest chunk.
   CHECK(plan_cuda(in, old(1.0)).chunk_size == kChunkUnit);
 }
 
@@ -153,7 +154,7 @@ TEST_CASE("in a band two points meet once, for both") {
     for (const std::int64_t splits : {1, 2, 7, 12})
       for (const std::int64_t of_device : {1, 3, 12})
         for (const std::int64_t at_once : {1, 2, 5, 12}) {
-          // How often a split's lists have seen another's points.
+          // Counts how often a split's lists have seen another split's points.
           std::map<std::pair<std::int64_t, std::int64_t>, int> seen;
           std::int64_t made = 0, counted = 0;
           for (std::int64_t first = 0; first < splits; first += of_device) {
@@ -196,7 +197,7 @@ TEST_CASE("many neighbours of long rows are found without a filter") {
   CHECK(p.doubles.blocks == 132);
   CHECK(p.doubles.splits_at_once == p.num_splits);
   CHECK(p.num_chunks == p.num_splits * (p.num_splits + 1) / 2);
-  // Both panels lane by lane, two chunks, and the lists of all.
+  // Memory for both panels lane by lane, two chunks, and all lists.
   const double side = static_cast<double>(p.chunk_size);
   CHECK(p.bytes_working >
         2 * side * 4096 * 8 + 2 * side * side * 8 + 16384.0 * 512 * 12);
@@ -217,7 +218,7 @@ TEST_CASE("many neighbours of long rows are found without a filter") {
     i.num_queries = 16384;
     i.k = 1024;
   }));
-  // Asked for, whatever it costs; by what the GPU has.
+  // If requested it is used at any cost, depending on the GPU's facts.
   const auto asked = [](PlanInput& i) {
     i.all_pairs = true;
     i.k = 5;
@@ -232,20 +233,20 @@ TEST_CASE("many neighbours of long rows are found without a filter") {
   few.num_features = 20;
   CHECK(plan_cuda(few, hopper).doubles.blocks == 0);
   CHECK_FALSE(plan_cuda(few, hopper).filtered);
-  // Only where it was measured.
+  // It is used only where it was measured.
   other = hopper;
   other.capability = 80;
   CHECK(plan_cuda(in, other).filtered);
   other = hopper;
   other.most_capability = 100;
   CHECK(plan_cuda(in, other).filtered);
-  // And by the code for 90a.
+  // It also needs the code for 90a.
   other = hopper;
   other.hopper_code = false;
   CHECK(plan_cuda(in, other).filtered);
 
-  // With less memory chunks are smaller, then lists of fewer splits are there
-  // at a time, which is left to the filter.
+  // With less memory chunks become smaller; then fewer splits have lists at a
+  // time, and the filter takes over.
   bool filtered = false;
   for (double limit = p.bytes_peak; limit > 1e8; limit *= 0.8) {
     other = hopper;
@@ -257,7 +258,7 @@ TEST_CASE("many neighbours of long rows are found without a filter") {
     filtered = filtered || less.filtered;
   }
   CHECK(filtered);
-  // Of several GPUs each meets its own points once.
+  // Each of several GPUs compares its own points once.
   in.num_workers = 2;
   in.chunk_size = 1024;
   const CudaPlan two = plan_cuda(in, hopper);
@@ -298,7 +299,7 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   in.unit_dot = true;
   const Plan p = plan_cuda(in, modern(80e9));
   CHECK(p.filtered);
-  // Too small to be shared, unless chunks are asked for.
+  // The work is too small to share, unless chunks are requested.
   CHECK(p.num_workers == 1);
   PlanInput cut = in;
   cut.chunk_size = 4096;
@@ -340,7 +341,8 @@ TEST_CASE("sums of stretches of features are planned for") {
   const Plan known = plan_cuda(in, gpus), unknown = plan_cuda(in, modern(80e9));
   CHECK(known.bytes_peak == unknown.bytes_peak + bytes);
   CHECK(known.bytes_filter == unknown.bytes_filter + bytes);
-  // Products tell apart rows of more features than differences in floats do.
+  // Products can distinguish rows with more features than float differences
+  // can.
   in.num_features = 200000;
   CHECK(shape_in_panels(in, gpus).usable());
   in.unit_dot = in.correlation = false;
@@ -361,11 +363,12 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
     const fsknn::cuda::CudaPlan p = plan_cuda(in, gpus);
     CHECK(p.bytes_peak <= gpus.bytes_limit);
     CHECK(p.bytes_prepared + p.bytes_working <= p.bytes_peak);
-    // By a filter however little there is.
+    // A filter is used even with little memory.
     CHECK(p.filtered);
     if (p.streamed) CHECK(p.num_passes > 1);
     CHECK((p.bytes_host > 0) == p.streaming.by_stretches());
-    // The less memory, the less it keeps: never back to the filter's rows.
+    // With less memory fewer rows are kept, and the plan never returns to
+    // keeping the filter's rows.
     CHECK((!stretches || p.streaming.by_stretches()));
     stretches = p.streaming.by_stretches();
     if (share > 0.25) CHECK_FALSE(stretches);
@@ -376,7 +379,7 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
   CHECK(quarter.streamed);
   CHECK(quarter.filtered);
   CHECK(quarter.num_passes <= 4);
-  // In two stretches: what stays is half of the points at least.
+  // At least half of the points stay, so that two ranges suffice.
   const fsknn::cuda::FilterStreaming streaming = fsknn::cuda::filter_streaming(
       in, shape_in_panels(in, gpus), gpus.bytes_usable());
   CHECK(streaming.fits);
@@ -432,7 +435,7 @@ TEST_CASE("a stretch of lists, and what passes by, fits in little memory") {
           for (double usable = 1e6; usable < 80e9; usable *= 1.7) {
             const auto s =
                 fsknn::cuda::stretch_streaming(in, shape, usable, 132);
-            // What fits, fits with more.
+            // A plan that fits also fits into more memory.
             CHECK((s.fits || !fitted));
             fitted = s.fits;
             if (!s.fits) continue;
@@ -502,7 +505,8 @@ TEST_CASE("points come in panels where nothing else fits, queries too") {
         if (limit < 200e6) CHECK(p.streamed);
       }
     }
-    // Too little for the smallest: the plan says what it would take.
+    // With too little memory even for the smallest chunk, the plan reports what
+    // it needs.
     in.chunk_size = 0;
     gpus.bytes_limit = 1e5;
     const Plan p = plan_cuda(in, gpus);
@@ -526,14 +530,14 @@ TEST_CASE("rows that are filtered again are bounded, and planned for") {
         CHECK(wide.rows % kFilterBlock == 0);
         CHECK(wide.rows > 0);
         CHECK(wide.capacity >= shape.capacity);
-        // Their lists are in the memory of the search's.
+        // Their lists are in the memory of the search's lists.
         CHECK_FALSE(wide.own_lists);
         CHECK(wide.rows * wide.capacity <= slots * shape.capacity);
         CHECK((wide.bytes() <= 64 << 20 || wide.rows == kFilterBlock));
         const Plan p = plan_cuda(in, gpus);
         REQUIRE(p.filtered);
         CHECK(p.bytes_peak >= p.bytes_filter + p.bytes_prepared + wide.bytes());
-        // Few queries have fewer lists than a block of longer ones.
+        // Few queries have fewer lists than a block of longer lists needs.
         const fsknn::cuda::WideRows few(kFilterBlock, shape.capacity,
                                         shape.rows.row_bytes, 8);
         CHECK(few.rows == kFilterBlock);
@@ -542,15 +546,15 @@ TEST_CASE("rows that are filtered again are bounded, and planned for") {
 }
 
 TEST_CASE("a chunk has no more rows than the kernel's grid, nor than help") {
-  // Very many queries by few points.
+  // Very many queries against few points.
   const PlanInput tall = input(1000, 8, 5, 1, 5000000, 5000000);
   for (const double limit : {0.0, 1e9}) {
     GpuFacts gpus = modern(140e9);
     gpus.bytes_limit = limit;
     CHECK(plan_cuda(tall, gpus).chunk_size <= 65535 * kChunkUnit);
   }
-  // Chunks of a filtered graph are for rows done again only: one too large to
-  // fit is made smaller before points are streamed.
+  // Chunks of a filtered graph serve only recomputed rows. A chunk that does
+  // not fit becomes smaller before points are streamed.
   PlanInput in = input(200000, 295, 20, 1, 200000);
   in.unit_dot = true;
   const Plan p = plan_cuda(in, modern(80e9));
@@ -604,8 +608,8 @@ TEST_CASE("every point stands in one slot, and blocks are equally full") {
 
 namespace {
 
-/// A round ends with the guess of what its rows have met, and the next brings
-/// about k candidates.
+/// A round ends with the estimate that fits the points met so far, and the next
+/// round yields about k candidates.
 void check_guesses(const FilterRounds& rounds) {
   std::int32_t guess = 0;
   double met = 0.0;
@@ -638,7 +642,8 @@ TEST_CASE("each pair of the filter's blocks is met once over all devices") {
         // Lists of more neighbours start with more blocks.
         const std::int64_t k = devices == 1 ? 20 : 512 * (devices - 1);
         const FilterBlocks blocks(n);
-        // A row's half block with a block of columns, for the row's lists.
+        // Counts how often half a block of rows meets a block of columns, for
+        // the rows' lists.
         std::map<std::pair<std::int64_t, std::int64_t>, int> met;
         std::vector<std::int64_t> rounds_of_first;
         std::int64_t end_slab = 0;
@@ -656,7 +661,7 @@ TEST_CASE("each pair of the filter's blocks is met once over all devices") {
           CHECK(rounds.fill_blocks * kFilterBlock <= candidates_for(k));
           rounds.chunk_size = chunk;
           rounds.multiprocessors = device == 1 ? 20 : 132;
-          // Guesses make rounds longer.
+          // Estimated thresholds make rounds longer.
           rounds.k = k;
           rounds.risk = chunk == 300 ? 1e-4 : chunk == 64 ? 0.5 : 0.0;
           std::int64_t first_delta = 0, next_job = 0;
@@ -693,7 +698,7 @@ TEST_CASE("each pair of the filter's blocks is met once over all devices") {
               }
             }
           }
-          // All devices meet at the same rounds' ends.
+          // The rounds of all devices end at the same blocks.
           if (device == 0) rounds_of_first = ends;
           CHECK(ends == rounds_of_first);
           if (rounds.risk > 0.0) check_guesses(rounds);
@@ -733,8 +738,8 @@ TEST_CASE("lists are settled before the last rounds, and not after them") {
 }
 
 TEST_CASE("a guess leaves a neighbour out as seldom as asked for") {
-  // The probability that `rank` or more of k are in a part of all, by the sum
-  // itself.
+  // The probability that `rank` or more of the k nearest are in a part of all
+  // points, by direct summation.
   const auto tail = [](std::int64_t k, double met, std::int64_t rank) {
     double sum = 0.0;
     for (std::int64_t j = rank; j <= k; ++j) {
@@ -805,7 +810,7 @@ TEST_CASE("what points are made of is held beside them") {
   for (PlanInput in : {input(20100, 1000, 10, 1), input(2000, 1000, 10, 2),
                        input(9000, 50, 10, 1, 0, 40)})
     CHECK(more(in, 0, &Plan::bytes_prepared) == 5e6);
-  // By a filter and in panels; with no room for that, in panels only.
+  // With a filter and in panels; if there is no room for that, only in panels.
   PlanInput in = input(20100, 1000, 10, 1);
   in.unit_dot = true;
   CHECK(more(in, 120e6, &Plan::bytes_working) == 5e6);
@@ -831,7 +836,7 @@ TEST_CASE("machine code runs on its major version, PTX on all later ones") {
   CHECK(runs_on("90a", 9, 0));
   CHECK_FALSE(runs_on("90a", 10, 0));
   CHECK(runs_on("75 ptx75", 12, 0));
-  // As built beside one Hopper GPU: that one, and what is newer.
+  // A build made on a machine with a Hopper GPU runs there and on newer GPUs.
   CHECK(runs_on("90a ptx90", 9, 0));
   CHECK(runs_on("90a ptx90", 12, 0));
   CHECK_FALSE(runs_on("90a ptx90", 8, 9));
@@ -862,13 +867,14 @@ TEST_CASE("each filter has a number form, and the plan carries which") {
     REQUIRE(p.filtered);
     CHECK(std::string(p.filter) ==
           fsknn::cuda::entry_of(p.shape.rows.form).name);
-    // What takes its place where points do not suit it serves all.
+    // The last form that may replace it serves all points.
     fsknn::cuda::RowsInForm last = p.shape.rows;
     while (last.otherwise().form != fsknn::cuda::NumberForm::none)
       last = last.otherwise();
     CHECK((fsknn::cuda::entry_of(last.form).serves &
            fsknn::cuda::one_filter(filter)) != 0);
-    // Small whole numbers may be codes: of other points this says how long.
+    // Small whole numbers may be codes; for other points the row is as long as
+    // its replacement.
     const bool codes = p.shape.rows.form == fsknn::cuda::NumberForm::code;
     CHECK(codes ==
           (filter == FilterKind::difference || filter == FilterKind::overlap));
@@ -879,7 +885,7 @@ TEST_CASE("each filter has a number form, and the plan carries which") {
     const std::int64_t own = rows.depth * entry.bytes * rows.sides;
     CHECK(rows.row_bytes == std::max(own, last.row_bytes));
     CHECK(p.shape.rows.slot_bytes() == rows.slot_bytes());
-    // A device that lacks what the form needs is not given it.
+    // A device that lacks what the form needs does not get it.
     GpuFacts gpus = modern(80e9);
     gpus.shared_bytes = entry.shared_bytes - 1;
     CHECK_FALSE(plan_cuda(in, gpus).filtered);
@@ -898,7 +904,7 @@ TEST_CASE("rows in a form are as long as what the kernels read") {
   CHECK(unit.row_bytes == 640);
   CHECK(unit.slot_bytes() == 648);
   CHECK(unit.work == 320);
-  // Three parts of a norm, and what the other side's are multiplied by.
+  // Three parts of the norm, and the factors of the other side's parts.
   CHECK(RowsInForm(NumberForm::half, true, 320).depth == 320);
   const RowsInForm raw(NumberForm::half, false, 320);
   CHECK(raw.depth == 384);
@@ -918,7 +924,7 @@ TEST_CASE("rows of length 1 may be bytes") {
   gpus.most_capability = 90;
   PlanInput in = input(1000000, 295, 20, 1);
   in.unit_dot = true;
-  // Unless they are of 0 and 1, where bits are not asked for otherwise.
+  // Rows of 0 and 1 become codes, unless other bits are requested.
   const auto form = [&] {
     const RowsInForm rows = shape_held(in, gpus).rows;
     CHECK((rows.form == NumberForm::code) ==
@@ -929,14 +935,14 @@ TEST_CASE("rows of length 1 may be bytes") {
     return rows.instead;
   };
   CHECK(form() == NumberForm::byte);
-  // Too few points, unless bytes are asked for.
+  // There are too few points, unless bytes are requested.
   in.num_points = 80000;
   CHECK(form() == NumberForm::half);
   in.asked.bits = 8;
   CHECK(form() == NumberForm::byte);
   in.asked.bits = 0;
   in.num_points = 1000000;
-  // Of points that come in panels, and by groups.
+  // The same in panels and by groups.
   CHECK(shape_in_panels(in, gpus).rows.instead == NumberForm::half);
   in.asked.bits = 16;
   CHECK(form() == NumberForm::half);
@@ -949,7 +955,7 @@ TEST_CASE("rows of length 1 may be bytes") {
   in.unit_dot = true;
   in.num_features = 16385;
   CHECK(form() == NumberForm::half);
-  // Two sides, whose last features hold their errors; and room for halves.
+  // Two sides, whose last features hold their errors, and room for halves.
   const RowsInForm rows(NumberForm::byte, true, 295);
   CHECK(rows.depth == 320);
   CHECK(rows.row_bytes == 640);
@@ -975,7 +981,7 @@ TEST_CASE("bytes are for every device with tensor cores for them") {
     gpus.most_capability = most;
     return shape_held(in, gpus);
   };
-  // Of rows that have not two values each.
+  // For rows without two values each.
   const auto form = [&](int least, int most) {
     const RowsInForm rows = shape(least, most).rows;
     return rows.form == NumberForm::code ? rows.instead : rows.form;
@@ -987,13 +993,13 @@ TEST_CASE("bytes are for every device with tensor cores for them") {
     CHECK(form(capability, capability) == NumberForm::byte);
     CHECK(shape(capability, capability).candidate_cost == kByWarps * cost);
   }
-  // Warps' on one of them, and where Hopper has the code of others.
+  // One of them multiplies by warps, or Hopper has the code of other GPUs.
   CHECK(shape(89, 90).candidate_cost == kByWarps * cost);
   gpus.hopper_code = false;
   CHECK(shape(90, 90).candidate_cost == kByWarps * cost);
   gpus.hopper_code = true;
   CHECK(form(70, 90) == NumberForm::none);
-  // Not known to pay; but they can.
+  // They can use bytes, but it is not known whether that pays.
   for (const int capability : {100, 103, 110}) {
     CHECK(form(capability, capability) == NumberForm::half);
     CHECK(form(80, capability) == NumberForm::half);
@@ -1001,7 +1007,7 @@ TEST_CASE("bytes are for every device with tensor cores for them") {
   }
   in.asked.bits = 8;
   CHECK(form(100, 100) == NumberForm::byte);
-  // A row is turned in shared memory.
+  // A row is rotated in shared memory.
   gpus.shared_bytes = 65536;
   in.num_features = 7800;
   CHECK(form(75, 75) == NumberForm::byte);
@@ -1015,7 +1021,7 @@ TEST_CASE("bytes are for every device with tensor cores for them") {
   gpus.shared_bytes = 166912;
   in.num_features = 16384;
   CHECK(form(80, 80) == NumberForm::byte);
-  // Of more features sums of bytes would leave 32 bits at last.
+  // With more features sums of bytes might overflow 32 bits.
   for (const std::int64_t features : {16385, 133152, 140000}) {
     in.num_features = features;
     CHECK(form(80, 80) == NumberForm::half);
@@ -1040,7 +1046,7 @@ TEST_CASE("rows of 0 and 1 are bits where tensor cores count them") {
   CHECK(form() == NumberForm::bit);
   in.num_features = 524289;
   CHECK(form() == NumberForm::none);
-  // 16 features in the place of a half, in tiles of 64 of these.
+  // 16 features take the place of a half, in tiles of 64 of these.
   const RowsInForm rows(NumberForm::bit, false, 1024);
   CHECK(rows.depth == 64);
   CHECK(rows.row_bytes == 128);
@@ -1063,7 +1069,7 @@ TEST_CASE("small whole numbers may be codes, held or in panels") {
   for (const FilterKind kind : {FilterKind::overlap, FilterKind::difference}) {
     in.filter = kind;
     CHECK(shape_held(in, gpus).rows.form == NumberForm::code);
-    // Of points that come in panels, and by groups.
+    // The same in panels and by groups.
     CHECK(shape_in_panels(in, gpus).rows.form == NumberForm::code);
     in.num_features = 32768;
     CHECK(shape_held(in, gpus).rows.form == NumberForm::code);
@@ -1079,7 +1085,7 @@ TEST_CASE("small whole numbers may be codes, held or in panels") {
     in.filter = kind;
     CHECK(shape_held(in, gpus).rows.form != NumberForm::code);
   }
-  // Of 0 and 1: Euclidean distances, and graphs by correlations and cosine.
+  // For 0 and 1: Euclidean distances, and graphs by correlations and cosine.
   in.filter = FilterKind::product;
   in.squares = true;
   CHECK(shape_held(in, gpus).rows.form == NumberForm::code);
@@ -1125,7 +1131,7 @@ TEST_CASE("differences may be of whole numbers, where a GPU is made for them") {
   PlanInput in = input(100000, 295, 20, 1);
   const auto form = [&](FilterKind filter, bool held = true) {
     in.filter = filter;
-    // Of points that are no small whole numbers.
+    // For points that are not small whole numbers.
     const RowsInForm rows =
         (held ? shape_held(in, gpus) : shape_in_panels(in, gpus)).rows;
     return rows.form == NumberForm::code ? rows.otherwise().form : rows.form;
@@ -1139,7 +1145,7 @@ TEST_CASE("differences may be of whole numbers, where a GPU is made for them") {
     CHECK(form(sum) == NumberForm::single);
     in.asked.bits = 0;
     CHECK_FALSE(shape_held(in, gpus).forced);
-    // Of points that come in panels, and by groups.
+    // The same in panels and by groups.
     CHECK(form(sum, false) == NumberForm::byte_difference);
   }
   CHECK(form(FilterKind::largest) == NumberForm::word_difference);
@@ -1148,7 +1154,7 @@ TEST_CASE("differences may be of whole numbers, where a GPU is made for them") {
   CHECK(form(FilterKind::largest) == NumberForm::word_difference);
   CHECK(form(FilterKind::product) == NumberForm::half);
   CHECK(form(FilterKind::bits) == NumberForm::bit);
-  // Too few points, unless some bits are asked for; and queries.
+  // There are too few points, unless bits are requested; also for queries.
   in.num_points = 8000;
   CHECK(form(FilterKind::difference) == NumberForm::byte_difference);
   in.asked.bits = 0;
@@ -1172,7 +1178,8 @@ TEST_CASE("differences may be of whole numbers, where a GPU is made for them") {
   CHECK(form(FilterKind::difference) == NumberForm::byte_difference);
   gpus.capability = 75;
   CHECK(form(FilterKind::difference) == NumberForm::single);
-  // Pieces of 16 bytes, and room for what may take a form's place.
+  // Rows consist of pieces of 16 bytes, with room for the form that may replace
+  // them.
   const RowsInForm bytes(NumberForm::byte_difference, false, 295);
   CHECK(bytes.depth == 304);
   const RowsInForm words = bytes.otherwise();
@@ -1226,8 +1233,8 @@ TEST_CASE("an accumulation or a filter that nobody knows is refused") {
     other.sign = static_cast<fsknn::Sign>(99);
     CHECK_THROWS_AS(check_metric(other), std::logic_error);
     other = metric;
-    // A filter without a bound for it would drop neighbours in silence.
-    // Overlaps have two, of which that for bits sees that rows are 0 and 1.
+    // A filter without a bound for the metric would silently drop neighbours.
+    // Overlaps have two filters; the one for bits checks that rows are 0 and 1.
     const auto bound = [](FilterKind filter) {
       return filter == FilterKind::bits ? FilterKind::overlap : filter;
     };
@@ -1262,25 +1269,25 @@ TEST_CASE("rows of length 1 may be centred where there is room") {
   CHECK(centred.depth == 384);
   CHECK(roomy.slot_bytes() == centred.slot_bytes());
   CHECK(centred.otherwise().form == NumberForm::none);
-  // Bytes, halves, centred halves.
+  // The forms are bytes, halves, and centred halves.
   const RowsInForm bytes =
       RowsInForm(NumberForm::byte, true, 320).with_room_to_centre();
   CHECK(bytes.slot_bytes() == centred.slot_bytes());
   CHECK(bytes.otherwise().form == NumberForm::half);
   CHECK(!bytes.otherwise().centred);
   CHECK(bytes.otherwise().otherwise().centred);
-  // Bits, halves, centred halves.
+  // The forms are bits, halves, and centred halves.
   const RowsInForm bits =
       RowsInForm::codes(320, NumberForm::half, true).with_room_to_centre();
   CHECK(bits.slot_bytes() == centred.slot_bytes() + 4);
   CHECK(bits.otherwise().form == NumberForm::half);
   CHECK(!bits.otherwise().centred);
   CHECK(bits.otherwise().otherwise().centred);
-  // Longer by what is added to a row, a sum may be in stretches.
+  // With the entries added to a row, a sum may need several ranges.
   CHECK(RowsInForm(NumberForm::half, true, 2048)
             .with_room_to_centre()
             .bytes_sums > 0);
-  // No others are.
+  // No other forms have room to centre.
   for (const RowsInForm& other :
        {RowsInForm(NumberForm::half, false, 320),
         RowsInForm(NumberForm::bit, false, 320), RowsInForm()}) {

@@ -1,6 +1,5 @@
-// Triples on a device, as far as no device is needed: how they are cut into
-// tiles, what stands in its memory, the bounds of sums of halves, and a search
-// that someone else goes through.
+// The parts of triples on a device that need no device: their tiles, the
+// memory, the bounds of sums of halves, and a search with a test scanner.
 
 #include <doctest/doctest.h>
 
@@ -18,7 +17,7 @@ using namespace fsknn::cuda;
 
 namespace {
 
-/// Towards 0, to a number of 16 bits.
+/// Rounds towards 0, to a number of 16 bits.
 double half_below(double x) {
   if (x == 0.0) return x;
   const double step = two_to(std::max(exponent_of(x), -14) - 10);
@@ -49,8 +48,8 @@ TEST_CASE("each pair of an apex's others stands in one tile") {
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t c = 0; c < columns; ++c) {
           const int count = met[static_cast<std::size_t>(r * columns + c)];
-          // Where rows are few of the columns, which of them they are is not
-          // known here.
+          // If rows are only some of the columns, this test does not know
+          // which.
           if (rows < columns || r < c) REQUIRE(count == 1);
           REQUIRE(count <= 1);
         }
@@ -131,7 +130,7 @@ TEST_CASE("Hopper alone counts bits of triples, where values are small") {
   const TripleSizes codes = TripleForms(20000, gpus).sizes(sizes, 2, 0);
   CHECK(codes.depth * 16 >= 40000);
   CHECK(codes.depth % TripleBitBlock::depth == 0);
-  // Where memory is short there may be room for halves alone.
+  // With little memory there may be room only for halves.
   CHECK(bits_of(gpus, 2, 1.9 * least_bytes_of_triples(codes)) == 0);
   CHECK(bits_of(gpus, 2, 2.1 * least_bytes_of_triples(codes)) == 2);
   for (const int other : {80, 89, 100, 120}) {
@@ -141,7 +140,7 @@ TEST_CASE("Hopper alone counts bits of triples, where values are small") {
     CHECK(bits_of(facts, 2, 0) == 0);
   }
   CHECK(TripleForms(TripleBitBlock::most_features + 1, gpus).most_bits == 0);
-  // Three rows' sums are whole numbers of 32 bits.
+  // The sums of three rows are whole numbers that fit in 32 bits.
   CHECK(3 * TripleBitBlock::most_features * TripleBitBlock::most_bits <
         std::int64_t{1} << 31);
 }
@@ -179,7 +178,7 @@ TEST_CASE("a plan fits, or nothing does") {
           CHECK(plan.pool_rows <= all.pool_rows);
         }
         CHECK(tiles_at_once(sizes) >= 1);
-        // A block of threads counts with 32 bits, maybe all of them.
+        // One block of threads may count all of them, in 32 bits.
         if (bits > 0)
           CHECK(tiles_at_once(sizes) * TripleBitBlock::pairs / 2 <
                 std::int64_t{1} << 32);
@@ -234,7 +233,7 @@ TEST_CASE("sums of 16 bits are within their bounds, whatever the scale") {
                 sum += std::max(a, std::max(b, c));
                 of_numbers += std::max(below(a), std::max(below(b), below(c)));
               }
-              // As far off as tensor cores may be, or a float's rounding.
+              // The error is that of tensor cores, or of a float's rounding.
               const double off =
                   (words ? 0x1p-24 : error_of_triple_sums(depth)) * of_numbers;
               for (const double found : {of_numbers - off, of_numbers + off}) {
@@ -260,7 +259,7 @@ TEST_CASE("a row that is nearly empty passes every test") {
 TEST_CASE("words serve where nearly all rows lose little of them") {
   const PowerOfTwo scale = scale_of_words(65535.0, 100.0);
   CHECK(TripleSumBound(TripleForm::words, 10, scale).scaled(1.0) == 2.0);
-  // A thousand features lose 1,000 at most: a 64th of 64,000.
+  // A thousand features lose at most 1,000, a 64th of 64,000.
   std::vector<double> sums(32, 32000.0), cut(32, 0.0);
   const auto serve = [&](std::int64_t num_features) {
     return words_serve(sums.data(), cut.data(), 32, num_features, scale);

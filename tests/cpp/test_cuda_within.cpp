@@ -1,5 +1,5 @@
-// All pairs within a distance on a GPU, what of it is plain C++: how its jobs
-// come in stretches whose candidates their list has room for.
+// The plain C++ part of the search within a distance on a GPU: jobs come in
+// ranges whose candidates fit in their list.
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ using namespace fsknn::cuda;
 
 namespace {
 
-/// How often each pair of a slab of rows and a block of columns was met.
+/// Counts how often each slab of rows meets each block of columns.
 class Met {
  public:
   explicit Met(const FilterRounds& rounds)
@@ -21,7 +21,7 @@ class Met {
         first_slab_(rounds.first_slab),
         times_(static_cast<std::size_t>(rounds.num_slabs * rounds.num_blocks),
                0) {}
-  /// As kernels read jobs.
+  /// Reads jobs as the kernels do.
   void add(const FilterJobs& jobs) {
     for (std::int64_t job = jobs.first_job; job < jobs.end_job; ++job) {
       const std::int64_t slab = jobs.first_slab + job % jobs.num_slabs;
@@ -66,7 +66,7 @@ TEST_CASE("a search within a distance meets each pair of blocks once") {
     for (const std::int64_t blocks : {17, 79, 391})
       for (const int processors : {1, 132})
         for (const std::int64_t chunk_size : {64, 16384})
-          // Candidates, of pairs: none to all.
+          // The share of candidates among pairs, from none to all.
           for (const double part : {0.0, 1e-4, 0.03, 0.4, 1.0}) {
             const std::int64_t slabs = graph ? 2 * blocks : 6;
             const FilterRounds rounds =
@@ -79,7 +79,8 @@ TEST_CASE("a search within a distance meets each pair of blocks once") {
               CHECK(now.symmetric);
               CHECK(!now.fill);
               CHECK(((now.first_job | now.end_job) & 1) == 0);
-              // Those of whole tiles; the first sample may have more or fewer.
+              // The candidates of whole tiles; the first sample may have more
+              // or fewer.
               const std::int64_t has =
                   static_cast<std::int64_t>(part * jobs.pairs());
               ++stretches;
@@ -96,7 +97,7 @@ TEST_CASE("a search within a distance meets each pair of blocks once") {
             for (std::int64_t slab = 0; slab < slabs; ++slab)
               for (std::int64_t column = 0; column < blocks; ++column) {
                 const std::int64_t row = slab / 2;
-                // Of a graph from one side or the other.
+                // In a graph each pair comes from one side or the other.
                 const int times =
                     !graph || row == column
                         ? met.of(slab, column)
@@ -116,11 +117,11 @@ TEST_CASE(
   std::int64_t turn = 0, full = 0, tiles = 0;
   while (!jobs.done()) {
     const FilterJobs now = jobs.next();
-    // Nothing, and then all that there can be.
+    // Alternates between no candidates and as many as possible.
     const bool all = ++turn % 2 == 0;
     const double pairs = all ? jobs.pairs() : 0.0;
     if (!jobs.had(static_cast<std::int64_t>(pairs))) {
-      // The fewest jobs always fit.
+      // The smallest number of jobs always fits.
       CHECK(now.end_job - now.first_job > 2);
       ++full;
       continue;

@@ -22,7 +22,7 @@ void sleep_ms(int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 }
 
-/// Says stop at the first asking, and remembers who asked and how far it was.
+/// Interrupts at the first poll, and remembers the thread and the progress.
 class Impatient final : public Progress {
  public:
   bool report(double done) override {
@@ -171,7 +171,8 @@ TEST_CASE("a worker's failure stops the others and is thrown") {
 
 TEST_CASE("a lost device is told of, whoever failed before") {
   const auto fail = [](int w) {
-    // Long enough that all have begun: a worker is not once one has failed.
+    // The sleep lets all workers begin: a worker does not begin after a
+    // failure.
     sleep_ms(w == 1 ? 150 : 100);
     if (w == 0) throw fsknn::CudaFailure("out of memory", 0);
     if (w == 2) throw fsknn::RangeFailure();

@@ -1,6 +1,6 @@
-// Neighbours joined, and the walk of a diffusion map, against their
-// definitions on small graphs; the map itself is held against dense matrices in
-// R (test-diffusion-map.R).
+// The joined neighbours and the walk of a diffusion map, against their
+// definitions on small graphs. test-diffusion-map.R compares the map with dense
+// matrices.
 
 #include <algorithm>
 #include <cmath>
@@ -45,7 +45,7 @@ double entry(const JoinedGraph& graph, std::int64_t i, std::int64_t j) {
   return -1.0;
 }
 
-/// Points on a ring with gaps of their own, each with the next three.
+/// Points on a ring with different gaps, each with the next three.
 NearLists ring(std::int32_t n) {
   std::vector<std::vector<Near>> rows;
   for (std::int32_t i = 0; i < n; ++i) {
@@ -98,7 +98,7 @@ TEST_CASE("a neighbour that is there twice is told of, the first") {
 }
 
 TEST_CASE("scales are above 0 where points are the same") {
-  // 0 and 1 are the same, 2 is apart; 3 has none but the same; 4 nobody.
+  // 0 and 1 are equal, and 2 differs. 3 has only equal neighbours; 4 has none.
   const NearLists lists = lists_of({{{1, 0.0}, {2, 2.0}},
                                     {{0, 0.0}, {3, 0.0}},
                                     {{1, 3.0}, {0, 2.0}},
@@ -204,7 +204,7 @@ TEST_CASE("the walk's matrix is its definition, in parts") {
                                       d[static_cast<std::size_t>(j)])));
     }
   }
-  // Apart, and with one that is isolated.
+  // Two components and an isolated point.
   const Walk parts(
       join_directions(
           lists_of({{{2, 1.0}}, {}, {}, {{4, 1.0}, {5, 1.0}}, {{3, 2.0}}, {}}),
@@ -226,7 +226,7 @@ TEST_CASE("products are those of the matrix, and of its polynomials") {
         walk.degree()[static_cast<std::size_t>(walk.order()[row])] / sum);
     x[row] = std::sin(static_cast<double>(row * row % 101));
   }
-  // The constant has -2.
+  // The constant vector has the value -2.
   walk.apply(0, {}, constant.data(), out.data(), 2, nullptr);
   double worst = 0.0;
   for (std::size_t row = 0; row < size; ++row)
@@ -256,7 +256,7 @@ TEST_CASE("products are those of the matrix, and of its polynomials") {
 }
 
 TEST_CASE("a step of Lanczos' method is that of loops, by any threads") {
-  // As many as two threads are started for.
+  // Enough entries that two threads are started.
   const std::size_t size = 500000;
   std::vector<double> product(size), now(size), before(size);
   for (std::size_t i = 0; i < size; ++i) {

@@ -1,5 +1,5 @@
-// Discretisation on rows whose cuts are known at a glance; the whole is held
-// against a naive reference in R (test-study-mdl_filter.R).
+// Discretisation of rows with obvious cuts. test-study-mdl_filter.R compares
+// the whole with a naive reference.
 
 #include <cmath>
 #include <limits>
@@ -21,7 +21,7 @@ std::vector<RowCuts> cut_rows(const std::vector<double>& values,
   return discretise(source, classes, num_classes, num_threads);
 }
 
-/// One row, cut.
+/// Cuts one row.
 RowCuts cut_row(const std::vector<double>& values,
                 const std::vector<int>& classes, int num_classes = 2) {
   return cut_rows(values, 1, classes, num_classes)[0];
@@ -50,13 +50,14 @@ TEST_CASE("three classes in three intervals have two cuts") {
 }
 
 TEST_CASE("the criterion refuses what does not pay") {
-  // log2(N - 1) / N + Delta / N of two samples of either class is 0.79 + 0.20.
+  // For two samples of each class log2(N - 1) / N + Delta / N is 0.79 + 0.20.
   const RowCuts two = cut_row({1, 2, 3, 4}, {0, 0, 1, 1});
   const double least = (std::log2(3.0) + std::log2(7.0) - 2.0) / 4.0;
   CHECK(two.cuts.size() == (1.0 > least ? 1u : 0u));
-  // One sample of either class: gain 1 bit; log2(1) + log2(7) - 2 = 0.81, / 2.
+  // For one sample of each class the gain is 1 bit; log2(1) + log2(7) - 2 =
+  // 0.81, divided by 2.
   CHECK(cut_row({1, 2}, {0, 1}).cuts == std::vector<double>{1.5});
-  // Every other sample: no cut.
+  // The classes alternate, so that there is no cut.
   const RowCuts mixed =
       cut_row({1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {0, 1, 0, 1, 0, 1, 0, 1, 0, 1});
   CHECK(mixed.cuts.empty());
@@ -65,7 +66,7 @@ TEST_CASE("the criterion refuses what does not pay") {
 
 TEST_CASE("equal values are never parted, and a constant row has no cut") {
   CHECK(cut_row(std::vector<double>(10, 3.0), kHalves).cuts.empty());
-  // 5 stands on both sides: the cuts lie beside it, if anywhere.
+  // 5 has both classes: cuts can only lie beside it.
   const RowCuts tied = cut_row({1, 2, 3, 4, 5, 5, 9, 10, 11, 12}, kHalves);
   for (const double cut : tied.cuts) CHECK((cut == 4.5 || cut == 7.0));
 }
@@ -84,7 +85,7 @@ TEST_CASE("a cut between neighbours in double, or of huge values, is finite") {
 
 TEST_CASE("levels count the cuts below a value, and leave missing ones") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  // Rows 0 and 1 of 4 samples, column-major; row 1 is wanted.
+  // Rows 0 and 1 of 4 samples, column-major; row 1 is requested.
   const std::vector<double> values{0, 1, 0, 2, 0, 2.5, 0, nan};
   const MatrixSource<double> source(values.data(), 2, 4);
   std::vector<int> levels(4, 0);

@@ -1,4 +1,4 @@
-// Files of checkpoints, and digests.
+// Checkpoint files and digests.
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ std::string bytes_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// The system gives it back only for another one.
+/// The system returns the mask only when it is replaced.
 mode_t umask_now() {
   const mode_t mask = umask(077);
   umask(mask);
@@ -74,7 +74,7 @@ TEST_CASE("the first of several files has the name, and keeps it") {
   CHECK(first.finish_first());
   CHECK_FALSE(second.finish_first());
   CHECK(bytes_of(path) == "first");
-  // One whose own name was taken away meanwhile is told the same.
+  // A file whose own name was deleted meanwhile gets the same answer.
   NewFile third(path);
   third.write("third", 5);
   unlink(third.part().c_str());
@@ -102,7 +102,7 @@ TEST_CASE("where a file is written can't be foretold") {
 TEST_CASE("a file that can't be written leaves nothing behind") {
   const Folder folder;
   CHECK_THROWS_AS(NewFile(folder.path + "/none/file"), FileFailure);
-  // The name is taken by a folder.
+  // A folder has that name.
   const std::string taken = folder.path + "/taken";
   REQUIRE(mkdir(taken.c_str(), 0700) == 0);
   {
@@ -174,9 +174,9 @@ TEST_CASE("a lock is one process's, and ends with it") {
   CHECK_FALSE(HostLock(path).held());
 }
 
-// The specification has no table: these are what xxHash's own checks hold it to
-// (a generated buffer, seeds 0 and 2654435761), and of words that many
-// implementations print.
+// The specification has no test values. These come from the self-test of xxHash
+// (a generated buffer, seeds 0 and 2654435761), and from strings whose digests
+// many implementations print.
 TEST_CASE("a digest is XXH64") {
   std::vector<unsigned char> buffer;
   std::uint32_t state = 2654435761u;
@@ -193,7 +193,7 @@ TEST_CASE("a digest is XXH64") {
       {101, 0, 0x0eab543384f878adu}, {101, 2654435761u, 0xcaa65939306f1e21u}};
   for (const Vector& v : vectors) {
     CAPTURE(v.size);
-    // However it is cut.
+    // The digest does not depend on how the bytes are divided.
     for (std::int64_t part = 1; part <= v.size + 1; ++part) {
       Digest digest(v.seed);
       for (std::int64_t at = 0; at < v.size; at += part)

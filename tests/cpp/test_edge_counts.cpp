@@ -1,5 +1,5 @@
-// Edges counted over many graphs, against a map of all of them; and the points
-// that vanish where only some features count, against a scan.
+// Edges counted over many graphs, against a map of all edges; and the points
+// that become constant for some features, against a scan.
 
 #include <doctest/doctest.h>
 
@@ -23,8 +23,8 @@ namespace {
 
 using Edge = std::pair<std::int32_t, std::int32_t>;
 
-/// k different points for each row; low numbers come back again and again, and
-/// some places are empty.
+/// k different points for each row. Low numbers repeat often, and some entries
+/// are empty.
 std::vector<std::int32_t> random_graph(std::int64_t rows, std::int64_t k,
                                        std::int32_t points,
                                        std::mt19937& random) {
@@ -100,7 +100,7 @@ TEST_CASE("edge counts are those of a map, others from `least` on") {
 
 TEST_CASE("some of the graphs tell of all edges that may be in enough") {
   std::mt19937 random(8);
-  // 10 of 16 are counted elsewhere: one count may become 11.
+  // 10 of 16 graphs are counted elsewhere: one count may become 11.
   for (const std::int64_t least : {11, 12, 13}) {
     EdgeCounts counts(50, 4, 16, least);
     std::map<Edge, std::int64_t> all;
@@ -123,7 +123,7 @@ TEST_CASE("some of the graphs tell of all edges that may be in enough") {
 TEST_CASE("points that vanish by some features are those a scan finds") {
   std::mt19937 random(9);
   Matrix m = ties(300, 12, 2, 5);
-  // Rows that seldom vary, one that does not, and some of many values.
+  // Rows that seldom vary, a constant row, and rows with many values.
   for (std::int64_t i = 0; i < 100; ++i)
     for (std::int64_t f = 0; f < 12; ++f)
       if (random() % 5 != 0) m.at(i, f) = i % 2 == 0 ? 0.0 : 3.0;
@@ -133,7 +133,7 @@ TEST_CASE("points that vanish by some features are those a scan finds") {
       m.at(i, f) = static_cast<double>(random() % 5);
   const MatrixSource<double> source = m.source();
   for (const int threads : {1, 3})
-    // From where two values are looked for, and where rows are sorted.
+    // The numbers at which the code tests for two values, or sorts rows.
     for (const std::size_t fewest : {3, 4, 5, 6, 9}) {
       const auto by = [&](Vanishing::Rule rule) {
         return Vanishing(source, rule, static_cast<std::int64_t>(fewest),

@@ -1,7 +1,7 @@
-// The elementwise filters of the GPUs, in floats and in whole numbers, their
-// arithmetic done here: a pair's similarity lies between what the filter says
-// and that less both slacks, and what the filter says is not below what any
-// limit that the pair keeps is good for.
+// The elementwise filters of the GPUs, in floats and in whole numbers, with
+// their arithmetic on the host. A pair's similarity is between the filter's
+// value and that value less both slacks. The filter's value is at least the
+// threshold of any limit that keeps the pair.
 
 #include <doctest/doctest.h>
 
@@ -36,8 +36,8 @@ constexpr NumberForm kForms[] = {NumberForm::single,
                                  NumberForm::word_difference};
 
 struct Rows {
-  std::vector<float> entries;          ///< of floats
-  std::vector<std::uint32_t> numbers;  ///< of whole numbers, as stored
+  std::vector<float> entries;          ///< for floats
+  std::vector<std::uint32_t> numbers;  ///< for whole numbers, as stored
   std::vector<RowBounds> bounds;
 };
 
@@ -72,7 +72,7 @@ float differences(const ElementwiseRule& rule, const float* a, const float* b,
   return s;
 }
 
-// or whole numbers in 32 bits (largest ones in 16).
+// or whole numbers in 32 bits (largest differences in 16).
 float differences(const ElementwiseRule& rule, NumberForm form,
                   const std::uint32_t* a, const std::uint32_t* b,
                   std::int64_t depth) {
@@ -113,15 +113,15 @@ struct Found {
                beyond_zero = 0, lost = 0, loose = 0, dropped = 0, unsettled = 0;
 };
 
-// Neighbours that are looked for where lists are cut.
+// The number of neighbours where lists are cut.
 constexpr std::size_t kNear = 3;
 
-/// A row's pairs with other points, as its list and its exact step see them.
+/// A row's pairs with other points, as seen by its list and by its exact step.
 struct RowPairs {
   std::vector<double> distance;
   std::vector<float> similarity, least;
 
-  /// Lemma 6: how many of the nearest are below the threshold of all.
+  /// Lemma 6: counts the nearest that are below the threshold of all.
   std::int64_t lost() const {
     if (distance.size() < kNear) return 0;
     const auto nth = [](auto values, auto before) {
@@ -140,14 +140,15 @@ struct RowPairs {
   }
 };
 
-/// Of Jaccard's distance D, what the filter compares: the proportional
-/// distance, which is D / (2 - D).
+/// The filter compares the proportional distance, which for Jaccard's distance
+/// D is D / (2 - D).
 long double in_proportion(const MetricEntry& metric, long double distance) {
   return std::string(metric.name) == "jaccard" ? distance / (2.0L - distance)
                                                : distance;
 }
 
-/// From a sample of the first rows: others may be cut off.
+/// The scale comes from a sample of the first rows, so that others may be
+/// clipped.
 Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
                   const DistanceRule& distances, NumberForm form) {
   const std::int64_t few = std::min<std::int64_t>(points.size(), 32);
@@ -157,7 +158,7 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
       whole ? whole_scale(points.rows.data(), few, points.padded,
                           points.num_features, form, kind)
             : elementwise_scale(points.rows.data(), few, points.padded);
-  // Any unit has a bound. No search takes whole numbers here.
+  // Any unit has a bound. No search would choose whole numbers here.
   if (scale.inverse_unit == 0.0) scale.inverse_unit = 1.0;
   const ElementwiseRule rule =
       whole ? whole_rule(metric, points.padded, scale.inverse_unit)
@@ -196,7 +197,7 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
           static_cast<double>(a.slack) + static_cast<double>(b.slack);
       const double sums =
           static_cast<double>(a.sum) + static_cast<double>(b.sum);
-      // Infinite ones over infinite sums say nothing either.
+      // Infinite slacks over infinite sums give no bound, either.
       const double error =
           is_proportion(rule.kind) ? slack_over_sums(slacks, sums) : slacks;
       const long double slack = error == error ? error : HUGE_VALL;
@@ -206,13 +207,13 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
       found.unsettled +=
           !(s >= settled) || !may_reach(rule.kind, apart, a, b, settled);
       found.too_far += !(truth >= static_cast<long double>(s) - slack);
-      // What reaches a threshold is not dropped before: that of a limit just
-      // at the pair, of what is known of it, of padding.
+      // A pair that reaches a threshold is not pruned. The thresholds are those
+      // of a limit at the pair, of its lower bound, and of padding.
       for (const float threshold :
            {float_at_most(static_cast<double>(truth)), least, -HUGE_VALF, 0.0f})
         found.dropped += static_cast<long double>(threshold) <= truth &&
                          !may_reach(rule.kind, apart, a, b, threshold);
-      // And that of the distance itself, as searches within one have it.
+      // The threshold of the distance itself, as in searches within a distance.
       const float limit = threshold_of_limit(metric, unscaled, units, distance);
       found.dropped +=
           !(s >= limit) || !may_reach(rule.kind, apart, a, b, limit);
@@ -239,7 +240,7 @@ void check_found(const Matrix& m, const MetricEntry& metric, NumberForm form,
   CHECK(found.dropped == 0);
   CHECK(found.lost == 0);
   CHECK(found.unsettled == 0);
-  // And they say something, where points are not as good as equal.
+  // The bounds are useful unless points are nearly equal.
   if (m.name == "normal" && m.d > 2 && form == NumberForm::single)
     CHECK(found.loose == 0);
 }
@@ -267,7 +268,7 @@ void check_matrix(const Matrix& hard) {
       continue;
     }
     for (const NumberForm form : kForms) {
-      // There are no largest differences of bytes.
+      // Largest differences have no form in bytes.
       if (form == NumberForm::byte_difference &&
           metric.filter == FilterKind::largest)
         continue;
@@ -298,7 +299,7 @@ TEST_CASE("there is no bound of differences but for what is bounded by them") {
     INFO(metric.name);
     const bool differences = metric.filter != FilterKind::product &&
                              metric.filter != FilterKind::none;
-    // Where there are no tensor cores, rows of bits are filtered as overlaps.
+    // Without tensor cores rows of bits are filtered as overlaps.
     const FilterKind kind =
         metric.filter == FilterKind::bits ? FilterKind::overlap : metric.filter;
     if (differences)
@@ -317,11 +318,11 @@ TEST_CASE("there is no bound of differences but for what is bounded by them") {
 TEST_CASE("sums of differences of whole numbers are exact at their ends") {
   const auto& bytes = entry_of(NumberForm::byte_difference);
   const auto& words = entry_of(NumberForm::word_difference);
-  // As the bits of 2^23 and a whole number below it.
+  // The sum is stored in the bits of 2^23 plus a smaller whole number.
   CHECK(2 * most_whole(NumberForm::byte_difference, FilterKind::difference) *
             bytes.most_features <
         1 << 23);
-  // Modulo 2^32.
+  // The sums are modulo 2^32.
   const std::int64_t most =
       most_whole(NumberForm::word_difference, FilterKind::difference);
   CHECK(2 * most * words.most_features < std::int64_t{1} << 31);
@@ -366,7 +367,7 @@ TEST_CASE("a unit of whole numbers is made of what most rows have") {
            whole_scale(rows.data(), n, padded, d, form, FilterKind::difference)
                .inverse_unit;
   };
-  // Whole numbers stay what they are, and padding is at 0.
+  // Whole numbers are kept exactly, and padding is 0.
   CHECK(unit(NumberForm::byte_difference) == 1.0);
   const ElementwiseScale scale =
       whole_scale(rows.data(), n, padded, d, NumberForm::byte_difference,
@@ -376,11 +377,11 @@ TEST_CASE("a unit of whole numbers is made of what most rows have") {
   const double words = unit(NumberForm::word_difference);
   CHECK(words > 50.0 / 32767);
   CHECK(words < 250.0 / 32767);
-  // One huge entry moves neither much.
+  // One huge entry changes neither unit much.
   rows[3] = 1e30;
   CHECK(unit(NumberForm::byte_difference) < 2.0);
   CHECK(unit(NumberForm::word_difference) < 250.0 / 32767);
-  // No spread.
+  // There is no spread.
   std::fill(rows.begin(), rows.end(), 4.0);
   for (const NumberForm form :
        {NumberForm::byte_difference, NumberForm::word_difference})
@@ -410,8 +411,8 @@ TEST_CASE("whole numbers pay where they leave few pairs more") {
     CHECK_FALSE(pays(100.0f, form));
     CHECK_FALSE(pays(HUGE_VALF, form));
   }
-  // Two or three times as many as there are neighbours: there is room for them,
-  // and time, unless they are let pass by what both lose twice.
+  // Two or three times as many candidates as neighbours pay, if lists have room
+  // for those that pass with both rows' errors counted twice.
   const auto bytes_pay = [&](float room) {
     return pays(room, NumberForm::byte_difference);
   };
@@ -420,15 +421,15 @@ TEST_CASE("whole numbers pay where they leave few pairs more") {
   CHECK_FALSE(bytes_pay(0.6f));
   CHECK(bytes_pay(0.0f));
   search.capacity = 256;
-  // Where lists are settled what passes by both once, and 30 more: 90, else
-  // 100.
+  // With exact re-ranking 90 candidates are expected: those that pass with both
+  // errors counted once, and 30 more. Without it 100 are expected.
   search.num_features = 16;
   CHECK(bytes_pay(1.2f));
   search.settles = false;
   CHECK_FALSE(bytes_pay(1.2f));
   search.settles = true;
   search.num_features = 300;
-  // All that are near enough.
+  // All pairs that are near enough.
   search.k = 0;
   search.limit = 99.0;
   CHECK(pays(0.0f, NumberForm::byte_difference));

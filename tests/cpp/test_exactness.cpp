@@ -1,4 +1,4 @@
-// The CPU engine against the answer by definition, bit for bit.
+// The CPU engine against the definition, bit for bit.
 
 #include <doctest/doctest.h>
 
@@ -48,7 +48,7 @@ bool same(const Answer& a, const Answer& b) {
          same(a.correlation, b.correlation);
 }
 
-/// Rows that the metric cannot take, to be left out.
+/// The rows that the metric rejects, which the search skips.
 std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
   const MatrixFacts facts = scan(m.source(), 1);
   switch (metric.row_form) {
@@ -102,7 +102,7 @@ Request request_for(const MetricEntry& metric, std::int64_t k) {
   return r;
 }
 
-/// Of a feature in the filters that a metric has, as they are asked for.
+/// The requests for the bits in which the metric has filters.
 std::vector<const char*> bits_for(const MetricEntry& metric) {
   return metric.is_unit_dot() || metric.filter == FilterKind::difference ||
                  metric.filter == FilterKind::overlap
@@ -212,7 +212,7 @@ TEST_CASE("queries, and points left out, give the same") {
 }
 
 TEST_CASE("queries that are points are not their own neighbours") {
-  // Equal rows, so that a point's own place among them matters.
+  // Rows are equal, so that a point's own place among them matters.
   for (const Matrix& hard :
        {ties(230, 6, 2, 2), normal("normal", 230, 9, 71)}) {
     for (const MetricEntry& metric : all_metrics()) {
@@ -277,7 +277,8 @@ TEST_CASE("few points and few features") {
 }
 
 TEST_CASE("the filter drops almost every pair") {
-  // Not the answer but the work: a bound that is far too loose shows here.
+  // This tests the work, not the answer: it reveals a bound that is far too
+  // loose.
   for (const MetricEntry& metric : all_metrics()) {
     if (metric.filter == FilterKind::none) continue;
     const Matrix m = fit(metric, normal("normal", 4000, 60, 50));

@@ -1,5 +1,5 @@
-// The filter's promise, pair by pair: with a row's threshold at the distance
-// of a pair, that pair passes; and an upper bound is one.
+// The guarantee of the filter, pair by pair: at a row's threshold for the
+// distance of a pair, that pair passes; and upper bounds hold.
 
 #include <doctest/doctest.h>
 
@@ -39,7 +39,7 @@ std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
   return metric.row_form == RowForm::unit ? facts.zero : facts.constant;
 }
 
-/// Of a feature in the filters that a metric has.
+/// The bits in which the metric has filters.
 std::vector<int> bits_for(const MetricEntry& metric) {
   return metric.is_unit_dot() || metric.filter == FilterKind::difference ||
                  metric.filter == FilterKind::overlap
@@ -63,10 +63,10 @@ void prepare(const MetricEntry& metric, const Matrix& m, int bits,
   complete(p.scale, p.rows);
 }
 
-/// Rows of length 1 whose rounding to bytes is along the others: of one large
-/// entry, and all others next to half a unit; and of entries that are all the
-/// same, whose bytes are exact. To each of the latter a bound is reached, or
-/// next to it.
+/// Rows of length 1 whose rounding to bytes is parallel to other rows. Some
+/// have one large entry and others next to half a unit. Some have equal
+/// entries, whose bytes are exact. A pair of both kinds nearly attains the
+/// bound.
 Matrix along_the_rounding(std::int64_t n, std::int64_t d) {
   Matrix m = make("along the rounding", n, d);
   for (std::int64_t i = 0; i < n; ++i) {
@@ -78,9 +78,9 @@ Matrix along_the_rounding(std::int64_t n, std::int64_t d) {
   return m;
 }
 
-/// Rows of bytes that differ most, and rows next to half a unit, or to half a
-/// part of one, to either side of it: their distances are all of what rounding
-/// may add to, or take from, those of bytes, or of words.
+/// Rows of bytes with the largest differences, and rows next to half a unit, or
+/// half a part of one, on both sides. Their distances differ from those of
+/// bytes, or words, by all that rounding can cause.
 Matrix next_to_half(double unit, std::int64_t n, std::int64_t d) {
   const double level[] = {-127.0 / unit, 127.0 / unit, 0.5 + 1e-6,
                           -0.5 - 1e-6,   0.5 - 1e-6,   -0.5 + 1e-6};
@@ -101,7 +101,7 @@ std::vector<Matrix> filter_cases(std::int64_t n, std::int64_t d) {
   return all;
 }
 
-/// Pair by pair, of 96 points at most.
+/// Tests every pair of at most 96 points.
 void check_all_pairs(const Matrix& hard, std::int64_t d,
                      const MetricEntry& metric,
                      const std::vector<int>& all_bits) {
@@ -154,7 +154,7 @@ void check_all_pairs(const Matrix& hard, std::int64_t d,
                                  1, &sum);
           const double distance = rule(sum, p.points.sums[i], p.points.sums[j]);
           if (!(distance < HUGE_VAL)) continue;
-          // Row i holds the threshold, then column j does.
+          // First row i has the threshold, then column j.
           const std::int32_t threshold = thresholds.keep_up_to(distance);
           held[static_cast<std::size_t>(i)] = threshold;
           std::uint64_t keep[Tile::rows];
@@ -200,7 +200,7 @@ TEST_CASE("the same of ranks with many ties, by each form that there is") {
     Matrix one = make("constant but for one", 96, d);
     for (std::int64_t i = 0; i < one.n; ++i)
       one.at(i, i % d) = i % 3 == 0 ? -1.0 : 1.0;
-    // Most of a row is tied, and what is not is next to it.
+    // Most of a row is tied, and the rest nearly so.
     Matrix two = one;
     two.name = "constant but for two";
     for (std::int64_t i = 0; i < two.n; ++i)
@@ -226,7 +226,7 @@ TEST_CASE("the same of rows of two values, from one feature to all but one") {
     Matrix m = make("two values", 96, d);
     for (std::int64_t i = 0; i < 96; ++i) {
       const std::int64_t set = i % 3 == 0 ? 1 : i % 3 == 1 ? d - 1 : d / 2;
-      // Some are as some before.
+      // Some rows equal earlier ones.
       if (i > 20 && i % 5 == 0) {
         for (std::int64_t f = 0; f < d; ++f) m.at(i, f) = m.at(i - 15, f);
         continue;
@@ -280,8 +280,8 @@ TEST_CASE("every instruction set sums and tests the same") {
           CAPTURE(kernels->name);
           CAPTURE(metric.name);
           CHECK(std::equal(sums, sums + Tile::rows * Tile::columns, expected));
-          // Float tests may differ in the last bit where FMA is missing; whole
-          // numbers may not.
+          // Without FMA float tests may differ in the last bit; whole numbers
+          // may not.
           if (p.scale.form->test != Test::squared_distance && bits != 8)
             CHECK(std::equal(keep, keep + Tile::rows, expected_keep));
         }
@@ -291,8 +291,8 @@ TEST_CASE("every instruction set sums and tests the same") {
 }
 
 TEST_CASE("sums of bytes are those of whole numbers, of however many") {
-  // Beyond 66,311 features the sums with 128 added to each byte pass 2^31 on
-  // the way; beyond 133,144 rows of equal entries need a longer unit.
+  // Beyond 66,311 features the sums with 128 added to each byte exceed 2^31 on
+  // the way. Beyond 133,144 features rows of equal entries need a larger unit.
   for (const std::int64_t d : {1, 5, 64, 66312, 133152, 200000}) {
     Matrix m = normal("rows of bytes", 48, d, 6);
     for (std::int64_t i = 0; i < 32; ++i)
@@ -316,7 +316,7 @@ TEST_CASE("sums of bytes are those of whole numbers, of however many") {
         alignas(64) std::int32_t sums[Tile::rows * Tile::columns] = {};
         kernels->accumulate(Product::byte_dot, p.rows.row(r0), p.rows.panel(0),
                             Tile::panels, p.rows.steps, sums);
-        // Of the long rows a few are summed here, for all kinds of rows.
+        // For long rows the test sums only some pairs, of all kinds of rows.
         const int step = d > 1000 ? 5 : 1;
         for (int r = 0; r<Tile::rows; r += d> 1000 ? 3 : 1)
           for (int c = 0; c < Tile::columns; c += step) {
@@ -362,7 +362,7 @@ TEST_CASE("bytes are taken where a sample says that they pay") {
   CHECK(!pay(wide, 0));
   CHECK(!pay(wide, 1500));
   CHECK(!pay(normal("narrow", 3000, 8, 7), 2));
-  // Whose neighbours are all within the bound.
+  // All neighbours are within the bound.
   CHECK(!pay(near_ties(3000, 400, 1e-3, 8), 2));
 }
 
@@ -375,7 +375,7 @@ TEST_CASE("differences of bytes are those of whole numbers") {
     std::vector<std::int32_t> a(size(1)), b(size(Tile::panels));
     for (std::int32_t& x : a) x = static_cast<std::int32_t>(random());
     for (std::int32_t& x : b) x = static_cast<std::int32_t>(random());
-    // 0 and 255, in some points of either.
+    // Some points of both sides are 0 or 255.
     for (std::int64_t f = 0; f < steps; ++f) {
       a[static_cast<std::size_t>(step_at(Product::byte_difference, f, 9))] = 0;
       b[static_cast<std::size_t>(step_at(Product::byte_difference, f, 6))] = -1;
@@ -420,7 +420,7 @@ Prepared in_bytes(const char* metric, const Matrix& m) {
   return p;
 }
 
-/// What the places of one row may be off, in units; without what any may.
+/// The bound on a row's rounding in units, without the constant part.
 double off(const Prepared& p, std::int64_t place) {
   float g;
   std::memcpy(&g, p.rows.second.data() + place, sizeof g);
@@ -437,10 +437,10 @@ TEST_CASE("bytes take whole numbers as they are, and no heed of one entry") {
     const Prepared whole = in_bytes(metric, m);
     for (std::int64_t p = 0; p < whole.points.size(); ++p) {
       CHECK(std::fabs(off(whole, p)) < 1e-6);
-      // Of what is not rounded a likely limit is as tight as a certain one.
+      // Without rounding a likely limit is as tight as a certain one.
       CHECK(whole.rows.second_likely[p] == whole.rows.second_upper[p]);
     }
-    // A row that is cut off is far from its bytes, and no other is.
+    // Only the clipped row is far from its bytes.
     for (const double entry : {1e6, 1e30}) {
       m = ties(300, 40, 100, 9);
       m.at(5, 3) = entry;
@@ -560,7 +560,7 @@ TEST_CASE("differences of bytes are taken where a sample says that they pay") {
   const Matrix wide = normal("wide", 3000, 400, 7);
   if (available_kernels().size() > 1) {
     CHECK(form_of(wide, 2, 0) == &kByteDistance);
-    // 16 bits would be coarse beside one huge entry.
+    // 16 bits are too coarse beside one huge entry.
     Matrix one = wide;
     one.at(7, 7) = 1e5;
     CHECK(form_of(one, 2, 0) == &kByteDistance);
@@ -569,7 +569,7 @@ TEST_CASE("differences of bytes are taken where a sample says that they pay") {
   CHECK(form_of(wide, 2, 16) == &kWholeSumDistance);
   CHECK(form_of(wide, 0, 0) == &kWholeSumDistance);
   CHECK(form_of(wide, 1500, 0) == &kWholeSumDistance);
-  // Whose neighbours are all within the bound.
+  // All neighbours are within the bound.
   CHECK(form_of(near_ties(3000, 400, 1e-3, 8), 2, 0) != &kByteDistance);
   CHECK(form_of(ties(3000, 400, 2, 8), 2, 8) == &kBitsDistance);
 }

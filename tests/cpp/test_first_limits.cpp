@@ -1,5 +1,6 @@
-// First limits that are only likely: rows for which they were too low meet all
-// points again. "/hasty" makes them so low that this is so of every other row.
+// First limits that are only likely: rows with limits that were too low are
+// compared with all points again. "/hasty" makes this happen for every other
+// row.
 
 #include <doctest/doctest.h>
 
@@ -34,8 +35,8 @@ std::unique_ptr<Answer> blank(const Request& r, std::int64_t rows) {
   return a;
 }
 
-/// In bytes, in a unit of 1, two rows are the same but for one feature, and so
-/// are taken to be far nearer than they are: what they are off does not cancel.
+/// In bytes with a unit of 1, two rows differ in only one feature, so that they
+/// seem far nearer than they are. Their rounding errors do not cancel.
 Matrix no_cancelling(double level, unsigned seed) {
   constexpr std::int64_t d = 48;
   Matrix m = make("roundings that do not cancel", kPoints, d);
@@ -43,12 +44,13 @@ Matrix no_cancelling(double level, unsigned seed) {
   const double off[] = {0.0, 0.4999, 0.0, -0.4999};
   for (std::int64_t i = 0; i < kPoints; ++i)
     for (std::int64_t f = 0; f < d; ++f)
-      // The middle of each column is 0, and of one there is all of the range.
+      // The median of each column is 0, and one column has the whole range.
       m.at(i, f) = level + (f == 0 ? 254.0 : 1.0) * off[random() % 4];
   return m;
 }
 
-/// Returns how many rows were done again, all threads and sets together.
+/// Returns the number of recomputed rows, over all threads and instruction
+/// sets.
 double check_search(Request r, const Matrix& m, const Matrix* q,
                     const std::string& order) {
   CAPTURE(r.metric->name);
@@ -124,7 +126,7 @@ TEST_CASE("estimates that are too low for most rows are found out") {
 TEST_CASE("first limits are hardly ever too low") {
   const Matrix points = normal("normal", 2000, kFeatures, 12);
   const auto source = points.source();
-  // By bytes from estimates, by others from bounds; in order of sums, too.
+  // Estimates serve bytes, bounds serve others; also in the order of sums.
   struct Case {
     const char *metric, *order;
   };

@@ -1,5 +1,5 @@
-// Neighbours by groups of the points: each list is what the whole order of all
-// others has of that group, bit for bit.
+// Neighbours by groups of the points: each list has the nearest of that group
+// in the order of all others, bit for bit.
 
 #include <doctest/doctest.h>
 
@@ -42,7 +42,7 @@ std::shared_ptr<const PointGroups> groups(
                                        std::move(of_row));
 }
 
-/// Uneven groups, none of which stands together.
+/// Groups of different sizes, with their points scattered.
 std::vector<std::int32_t> scattered(std::int64_t n, std::int32_t count) {
   std::vector<std::int32_t> of;
   for (std::int64_t i = 0; i < n; ++i)
@@ -130,9 +130,9 @@ TEST_CASE("lists by groups are those of the whole order") {
           const auto source = m.source();
           Request request = ask(metric, 4);
           request.groups = groups(lists, count, scattered(m.n, count));
-          // Too few points for lists in each of many.
+          // There are too few points for lists in each of many groups.
           if (count == 20 && lists != Lists::together) continue;
-          // What the metric has no value for.
+          // Skips rows for which the metric has no value.
           for (std::int64_t i = 0; i < m.n; ++i) {
             double low = m.values[static_cast<std::size_t>(i)], high = low;
             for (std::int64_t f = 0; f < m.d; ++f) {

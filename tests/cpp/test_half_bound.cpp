@@ -1,5 +1,5 @@
 // The bound of the filter by products of halves for rows of any length, on the
-// host: what three halves hold of a number, and what that costs.
+// host: the precision of a number in three halves, and its cost.
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ using namespace fsknn::cuda;
 
 namespace {
 
-/// Whether x is a number of 16 bits, as IEEE 754 has it.
+/// Whether x is a half-precision number (IEEE 754).
 bool is_half(double x) {
   const double in_steps = x * 0x1p24;
   if (std::fabs(x) > 65504.0 || in_steps != std::rint(in_steps)) return false;
@@ -31,7 +31,7 @@ double magnitude(const NormParts& norm) {
   return m;
 }
 
-/// 1,000 numbers from 2^-60 to 2^29, 0 among them.
+/// 1,000 numbers from 2^-60 to 2^29, and 0.
 std::vector<double> numbers() {
   std::vector<double> all = {0.0};
   std::mt19937 random(5);
@@ -61,7 +61,7 @@ TEST_CASE("three halves hold a number, and little more") {
 TEST_CASE("a raw row's error covers what adding up its norm's parts may lose") {
   for (const std::int64_t padded : {8, 104, 1000, 4096, 262144})
     for (const double p : numbers())
-      // Halves have 11 digits; a row of one entry may lose none.
+      // Halves have 11 bits; a row with one entry may be exact.
       for (const double lost : {0.0, 0x1p-13, 0x1p-11, 1.0}) {
         RawRule rule;
         rule.padded = padded;

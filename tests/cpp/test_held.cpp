@@ -1,5 +1,5 @@
-// One set of points searched many times: each answer is that of the definition,
-// and the points are read once.
+// One set of points that is searched many times: each answer equals the
+// definition, and the points are read once.
 
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ using namespace fsknn;
 
 namespace {
 
-/// Counts the rows that are read of it.
+/// Counts the rows that are read from it.
 class Counted final : public RowSource {
  public:
   explicit Counted(const Matrix& m) : rows_(m.source()) {}
@@ -103,7 +103,8 @@ TEST_CASE("held points answer every search as if it were the only one") {
         r.k = k;
         r.chunk_size = k == 3 ? 0 : 48;
         CHECK(nearest_agree(held, r, points, nullptr));
-        // Near, beyond the scale, far beyond it, few, and near again.
+        // Queries near the points, beyond the scale, far beyond it, few, and
+        // near again.
         const Matrix near = fit(metric, normal("queries", 40, m.d, 30));
         const Matrix few = fit(metric, normal("queries", 4, m.d, 31));
         for (const Matrix& q :
@@ -121,7 +122,7 @@ TEST_CASE("held points answer every search as if it were the only one") {
 }
 
 TEST_CASE("queries that round worse than the points widen the slack") {
-  // The points' numbers are whole; those of the queries are not.
+  // The points are whole numbers; the queries are not.
   Matrix m = make("axes", 600, 6);
   for (std::int64_t i = 0; i < m.n; ++i)
     m.at(i, i % 6) = i % 12 < 6 ? 1.0 : -1.0;
@@ -155,7 +156,7 @@ TEST_CASE("held points are read once") {
     CHECK(points.rows_read() == 0);
     Answer graph(m.n, 4), asked(q.n, 4);
     held.find_neighbours(r, nullptr, graph.view, nullptr, nullptr);
-    // Once to see how large its entries are, where that matters.
+    // The points may be read once more to find their largest entry.
     const std::int64_t first = points.rows_read();
     CHECK(first <= 2 * m.n);
     for (int time = 0; time < 3; ++time) {
@@ -207,7 +208,7 @@ TEST_CASE("features are chosen for each search, in any order, any often") {
   const Matrix any = times(normal("normal", 150, 12, 5), 1e-3);
   for (const MetricEntry& metric : all_metrics()) {
     Matrix m = fit(metric, any);
-    // The largest entry is of a feature that is seldom chosen.
+    // The largest entry is in a feature that is seldom chosen.
     m.at(7, 6) = 1e6;
     const Matrix q = fit(metric, normal("queries", 40, m.d, 30));
     const auto points = m.source();
@@ -272,7 +273,7 @@ TEST_CASE("some features of rows are read as they are") {
 
 namespace {
 
-/// Rows that are made when they are read, of nothing.
+/// Rows that are generated when they are read.
 class Generated final : public RowSource {
  public:
   Generated(std::int64_t n, std::int64_t d, bool made)
@@ -348,7 +349,7 @@ TEST_CASE("rows that are made when read are the same rows on every path") {
 
 namespace {
 
-/// The most bytes that the process has held, of what the kernel knows.
+/// The peak memory of the process, as the kernel reports it.
 double peak_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -356,7 +357,7 @@ double peak_bytes() {
   return -1;
 }
 
-/// From now on.
+/// Resets the peak.
 bool forget_peak() {
   std::ofstream clear("/proc/self/clear_refs");
   clear << "5";
@@ -368,9 +369,9 @@ bool forget_peak() {
 
 TEST_CASE("of rows that are made when read the filter's form alone is kept") {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return;  // they hold memory of their own
+  return;  // sanitizers hold memory of their own
 #endif
-  if (!forget_peak() || peak_bytes() < 0) return;  // no such system
+  if (!forget_peak() || peak_bytes() < 0) return;  // not available
   const std::int64_t n = 800, d = 8000;
   const double bytes = 8.0 * static_cast<double>(n * d);
   const Generated made(n, d, true);

@@ -1,5 +1,5 @@
-// A search of held points that fails, or is stopped, at any time: the next one
-// answers as the definition does.
+// A search of held points fails or is stopped at any time: the next search
+// gives the answer of the definition.
 
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ using namespace fsknn;
 
 namespace {
 
-/// Rows that are made each time they are read, which fails once.
+/// Rows that are generated at each read, which fails once.
 class FailsOnce final : public RowSource {
  public:
   struct Failed {};
@@ -51,7 +51,7 @@ TEST_CASE("after a search that failed, held points answer as before") {
   for (const MetricEntry& metric : all_metrics()) {
     CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign));
     const Matrix m = fit(metric, normal("normal", 150, 13, 5), 1.0);
-    // Beyond the points' scale.
+    // The queries exceed the points' scale.
     const Matrix q = fit(metric, normal("queries", 40, 13, 30), 1.7);
     const auto fine = q.source();
     Request r;

@@ -48,8 +48,8 @@ Answer find(Way way, const Request& r, const RowSource& points,
   return found;
 }
 
-/// Rows whose lengths are apart by up to `decades` powers of ten either way, at
-/// a level at which no product leaves a double's range.
+/// Rows whose lengths differ by up to `decades` powers of ten in both
+/// directions, at a level where all products stay in the range of a double.
 Matrix rows_of_many_lengths(std::int64_t n, std::int64_t d, int decades,
                             double level, unsigned seed) {
   Matrix m = normal("lengths over " + std::to_string(decades) + " decades", n,
@@ -67,13 +67,13 @@ std::vector<Matrix> wide_cases(std::int64_t n, std::int64_t d) {
   for (const double level : {0x1p-480, 1.0, 0x1p450})
     for (const int decades : {1, 3, 9, 12}) {
       all.push_back(rows_of_many_lengths(n, d, decades, level, 51));
-      // Zero rows, and two that are alike.
+      // Zero rows, and two equal rows.
       for (std::int64_t f = 0; f < d; ++f) {
         all.back().at(3, f) = all.back().at(n - 1, f) = 0.0;
         all.back().at(5, f) = all.back().at(4, f);
       }
     }
-  // Some of them count as rows of zeros in the filter.
+  // The filter treats some of them as zeros.
   all.push_back(rows_of_many_lengths(n, d, 17, 1.0, 61));
   Matrix m = normal("2^480, 1, 2^-480 and 2^-900", n, d, 52);
   for (std::int64_t i = 0; i < n; ++i)
@@ -83,14 +83,14 @@ std::vector<Matrix> wide_cases(std::int64_t n, std::int64_t d) {
                                     : i % 4 == 2 ? -900
                                                  : 0);
   all.push_back(m);
-  // Long rows that nearly all are opposite, so that the best are short.
+  // Long rows that are nearly all opposite, so that short rows are the nearest.
   m = normal("all apart", n, d, 53);
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t f = 0; f < d; ++f)
       m.at(i, f) = (i % 2 == 0 ? 1.0 : -1.0) * (1.0 + 1e-9 * m.at(i, f)) *
                    std::pow(2.0, static_cast<double>(i % 40));
   all.push_back(m);
-  // Products that cancel to the last bits.
+  // Products that cancel down to the last bits.
   m = normal("cancelling", n, d, 54);
   for (std::int64_t i = 0; i < n; ++i)
     for (std::int64_t f = 0; f < d; ++f)
@@ -167,7 +167,8 @@ TEST_CASE("products beyond a double are an error, tiny ones are 0 and not -0") {
     const auto points = huge.source();
     for (const std::int64_t k : {1, 59}) {
       const Request r = request_for(k);
-      // Opposite rows are the farthest: of no concern for one neighbour.
+      // Opposite rows are the farthest, which does not matter for one
+      // neighbour.
       const bool is_there = sign > 0 || k == 59;
       for (const Way way : {Way::definition, Way::engine}) {
         if (is_there)
@@ -193,7 +194,7 @@ TEST_CASE("products beyond a double are an error, tiny ones are 0 and not -0") {
       CHECK_FALSE(std::signbit(distance));
     }
   }
-  // In between, what is left is rounded once.
+  // In between, the result is rounded once.
   Matrix small = normal("at 1e-160", 60, 5, 59);
   for (double& x : small.values) x *= 1e-160;
   const auto points = small.source();
@@ -217,7 +218,7 @@ TEST_CASE("limits of unscaled distances hold for either sign") {
     const int e = trial % 3 == 0 ? 0 : power(random);
     const DistanceRule rule(inner(), e);
     const double f = std::ldexp(mantissa(random), exponent(random));
-    // finish() turns the sign.
+    // finish() changes the sign.
     const double returned = rule(-f, 0.0, 0.0);
     if (!is_in_range(returned)) continue;
     const bool holds =
@@ -338,7 +339,7 @@ struct HalfRow {
 }  // namespace
 
 TEST_CASE("the filter by halves bounds products from above and from below") {
-  // Whatever a tensor core loses, as far as it is allowed for.
+  // With any error that a tensor core may have within the bound.
   double nearest = HUGE_VAL;
   for (const std::int64_t d : {1, 8, 70}) {
     std::vector<Matrix> all = wide_cases(64, d);
@@ -432,7 +433,7 @@ TEST_CASE("the filter by halves bounds products from above and from below") {
             wrong += !(low > 0.0L) || !std::isinf(slack);
             continue;
           }
-          // What floats round off is far below.
+          // The rounding of floats is far smaller.
           const long double left = factor * 0x1p-50L;
           wrong += !(similarity <= low + left) ||
                    !(high <= similarity + slack + left) ||
@@ -447,6 +448,6 @@ TEST_CASE("the filter by halves bounds products from above and from below") {
       CHECK(wrong == 0);
     }
   }
-  // A bound that is far too loose would hold as well.
+  // A bound that is far too loose would pass the other checks.
   CHECK(nearest < 0.3);
 }

@@ -1,6 +1,6 @@
-// Each instruction set's kernels beside the baseline's, on numbers of all bits
-// that a kernel may be given: whole numbers and exact sums are the same, and so
-// is what floats decide where nothing is rounded.
+// Compares each instruction set's kernels with the baseline's, on numbers with
+// all bits that a kernel may get. Whole numbers and exact sums must be equal,
+// and so must decisions on floats that involve no rounding.
 
 #include <doctest/doctest.h>
 
@@ -36,7 +36,7 @@ std::int32_t bits_of(float x) {
   return bits;
 }
 
-/// A step: all bits for whole numbers, but differences within 16 bits.
+/// A step: any bits for whole numbers, but differences within 16 bits.
 std::int32_t step_of(Product product, std::mt19937& random) {
   const std::int32_t any = static_cast<std::int32_t>(random());
   switch (product) {
@@ -53,14 +53,14 @@ std::int32_t step_of(Product product, std::mt19937& random) {
     }
     default: break;
   }
-  // Often the ends of what four bytes, or two numbers of 16 bits, can be.
+  // Often the extremes of four bytes, or of two numbers of 16 bits.
   const std::uint32_t ends[] = {0x80808080u, 0x7f7f7f7fu, 0x80008000u,
                                 0x7fff7fffu, 0xffffffffu, 0u};
   return random() % 4 == 0 ? static_cast<std::int32_t>(ends[random() % 6])
                            : any;
 }
 
-/// A panel; of bytes with its first step.
+/// A panel; for bytes with its first step.
 Words panel_of(Product product, std::int64_t steps, std::mt19937& random) {
   Words words(static_cast<std::size_t>(steps * Tile::panel));
   for (std::int32_t& word : words) word = step_of(product, random);
@@ -80,7 +80,7 @@ double some_double(std::mt19937& random) {
                     static_cast<int>(random() % 40) - 20);
 }
 
-/// Zeros of both signs, and numbers beside which others are nothing.
+/// Zeros of both signs, and numbers that dwarf others.
 double odd_double(std::mt19937& random) {
   const double special[] = {0.0, -0.0, 0x1p-1074, -0x1p-1074, 0x1p1000, 1.0};
   return random() % 3 == 0 ? special[random() % 6] : some_double(random);
@@ -90,7 +90,7 @@ bool same_bits(const std::vector<double>& a, const std::vector<double>& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0;
 }
 
-/// A side of a test in whole numbers that floats hold, or in such floats.
+/// A side of a test, in whole numbers that floats represent, or in such floats.
 struct Numbers {
   Words threshold, first, second;
   Side side() const { return {threshold.data(), first.data(), second.data()}; }
@@ -129,7 +129,8 @@ Numbers side_of(Test test, std::size_t count, std::mt19937& random) {
 TEST_CASE("kernels sum the same whatever the numbers' bits are") {
   std::mt19937 random(1);
   for (const Product product : kProducts)
-    // Lengths about where counts in few bits are full: 31 and 256 steps.
+    // Lengths around those where counters of few bits overflow: 31 and 256
+    // steps.
     for (const std::int64_t length : {2, 6, 7, 30, 62, 64, 256, 258, 2050}) {
       const std::int64_t steps = product == Product::byte_difference
                                      ? (length + 1) / 2 * 2
@@ -140,7 +141,8 @@ TEST_CASE("kernels sum the same whatever the numbers' bits are") {
         const Words panel = panel_of(product, steps, random);
         b.insert(b.end(), panel.begin(), panel.end());
       }
-      // As far apart as bytes can be, in every feature; and all bits shared.
+      // Bytes differ as much as possible in every feature; and all bits are
+      // shared.
       Words low(a.size(), 0), high(b.size(), -1);
       for (const bool ends : {false, true}) {
         if (ends && product != Product::byte_difference &&
@@ -242,13 +244,14 @@ TEST_CASE("kernels decide the same where no float is rounded") {
                                  !has_float_sums(test), random);
       const Numbers rows = side_of(test, Tile::rows, random);
       Numbers columns = side_of(test, Tile::columns, random);
-      // Limits beyond all, on both sides, and what is no number.
+      // Infinite limits on both sides, and NaN.
       if (!is_whole(test)) {
         columns.threshold[3] = bits_of(HUGE_VALF);
         columns.threshold[20] = bits_of(-HUGE_VALF);
         columns.threshold[37] = bits_of(std::nanf(""));
       }
-      // Upper bounds' numbers are floats always; two rows' first ones are 2.
+      // The numbers of upper bounds are always floats; `first` of two rows is
+      // 2.
       const Numbers row = {
           {}, numbers(1, 1, 2, false, random), numbers(1, 0, 9, false, random)};
       const Numbers column = {{},

@@ -1,5 +1,5 @@
-// Pairs that need no arithmetic: what points' keys say is so, and searches in
-// their order have the answers by definition, bit for bit.
+// Keys prune only pairs that are far enough, and searches in their order give
+// the answers of the definition, bit for bit.
 
 #include <doctest/doctest.h>
 
@@ -49,8 +49,8 @@ std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
                                          : std::vector<std::int64_t>();
 }
 
-/// Multiples of one row, some of them of all of another size: a pair's keys are
-/// as far from each other as its points.
+/// Multiples of one row, some of them of another magnitude: the keys of a pair
+/// are as far from each other as its points.
 Matrix one_direction(std::int64_t n, std::int64_t d) {
   Matrix m = make("multiples of one row", n, d);
   for (std::int64_t i = 0; i < n; ++i)
@@ -60,7 +60,7 @@ Matrix one_direction(std::int64_t n, std::int64_t d) {
   return m;
 }
 
-/// Rows at levels of their own, some of them equal.
+/// Rows with different offsets, some of them equal.
 Matrix levels(std::int64_t n, std::int64_t d, double spread, unsigned seed) {
   Matrix m = normal("levels", n, d, seed);
   for (std::int64_t i = 0; i < n; ++i)
@@ -105,8 +105,8 @@ std::string label(const MetricEntry& metric, const Matrix& m) {
          " x " + std::to_string(m.d);
 }
 
-/// Of all pairs at thresholds that `of_distance` makes of their own distances,
-/// how many are told apart, and how many there are.
+/// Counts the pruned pairs, and all pairs, at thresholds that `of_distance`
+/// computes from each pair's distance.
 template <class OfDistance>
 std::pair<std::int64_t, std::int64_t> told_apart(const MetricEntry& metric,
                                                  const Prepared& p,
@@ -193,7 +193,7 @@ TEST_CASE("rows of next to nothing have no key, and rows of 0 one") {
       CHECK(key(i).low == -HUGE_VAL);
       CHECK(key(i).high == HUGE_VAL);
     }
-    if (metric->least_overlap != nullptr) continue;  // it is left out
+    if (metric->least_overlap != nullptr) continue;  // the row is skipped
     CHECK(key(3).low == 0.0);
     CHECK(key(3).high == 0.0);
   }
@@ -237,7 +237,8 @@ TEST_CASE("outward each comes once, the nearest first") {
 
 namespace {
 
-/// The nearest by definition and by an engine told to go by keys.
+/// Compares the nearest of the definition with those of an engine that must use
+/// keys.
 void check_nearest(Request r, const Matrix& m, const Matrix* q,
                    const std::vector<std::string>& sets) {
   const auto points = m.source();
@@ -352,7 +353,7 @@ TEST_CASE(
       brute_force(r, source, nullptr, some.view);
       Within within;
       for (const std::size_t at : {100u, 701u, 900u}) {
-        // A distance that a pair has; and one for each row.
+        // A distance that a pair has; then one for each row.
         within.limits = {some.distance[at]};
         if (at == 900u)
           within.limits.assign(some.distance.begin(),

@@ -1,4 +1,4 @@
-// Rows of latent factors, made when they are read.
+// Rows of latent factors, which are generated when they are read.
 
 #include <doctest/doctest.h>
 
@@ -35,13 +35,13 @@ TEST_CASE("counters give the numbers that come one after the other") {
     for (std::uint64_t i = 0; i < 1000; ++i)
       CHECK(numbers.next() == mixed_number(seed, i));
   }
-  // As its author prints them.
+  // The values that its author publishes.
   CHECK(mixed_number(1234567, 0) == 6457827717110365317ull);
   CHECK(mixed_number(1234567, 1) == 3203168211198807973ull);
 }
 
 TEST_CASE("a latent value is a whole number times a power of two") {
-  // The most that there can be: no sum leaves the whole numbers of a double.
+  // Even the largest sum is a whole number that a double represents.
   const double most =
       LatentRule::kMostFactors * 131070.0 * 131070.0 + 2147483647.0 * 131070.0;
   CHECK(most < 0x1p53);
@@ -62,7 +62,7 @@ TEST_CASE("latent rows are the sums that are told, wherever a read begins") {
         source.read(first, count, out.data(), stride);
         for (std::int64_t r = 0; r < count; ++r) {
           for (std::int64_t f = 0; f < features; ++f) {
-            // In doubles, which hold every one of these numbers.
+            // Doubles represent all of these numbers exactly.
             double sum = static_cast<double>(rule.noise_at(first + r, f));
             for (std::int32_t j = 0; j < 5; ++j)
               sum += static_cast<double>(rule.score(first + r, j)) *

@@ -30,7 +30,7 @@ std::string text_of(const std::string& path) {
   return text;
 }
 
-/// Waits for as long as it takes: a machine may be slow.
+/// Waits for a long time, because a machine may be slow.
 template <class Condition>
 bool wait_for(Condition condition) {
   for (int i = 0; i < 60000; ++i) {
@@ -86,7 +86,7 @@ TEST_CASE("a process that stands still counts no further") {
   CHECK(wait_for([&] { return text_of(claim) > text; }));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
-  // Nobody took it away: it is for others to see that it stands still.
+  // Nobody deleted it: others must notice that it no longer changes.
   CHECK(access(claim.c_str(), F_OK) == 0);
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("a fork ends a lease that is its parent's, and does it no harm") {
       lease.reset();
       _exit(0);
     }
-    // One that waits for the parent's thread waits for ever.
+    // A child that waits for the parent's thread would wait forever.
     const bool ended =
         wait_for([&] { return waitpid(child, nullptr, WNOHANG) == child; });
     CHECK(ended);
@@ -134,7 +134,7 @@ TEST_CASE("many processes claim many tasks, each task one of them") {
         held.push_back(std::move(lease));
       }
       out.close();
-      // With its claims, as if it were killed.
+      // The child exits with its claims, as if it were killed.
       _exit(0);
     }
     children.push_back(child);

@@ -1,4 +1,4 @@
-// What the GPUs' lists of candidates are cut by.
+// The rule by which GPUs cut their lists of candidates.
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-// Lists that are too long to be kept in order: cut and sorted by cells of
-// distance. They hold what the order by (distance, index) says, and searches
-// with them equal the definition bit for bit.
+// Lists that are too long to be kept sorted: they are cut and sorted by cells
+// of distance. They follow the order by (distance, index), and searches with
+// them equal the definition bit for bit.
 
 #include <doctest/doctest.h>
 
@@ -34,7 +34,7 @@ struct Distances {
   std::vector<double> values;
 };
 
-/// What is hard for cells of equal width.
+/// Distances that are hard for cells of equal width.
 std::vector<Distances> hard_distances(std::size_t size) {
   std::mt19937 random(7);
   std::normal_distribution<double> draw;
@@ -90,7 +90,7 @@ void check_begins(const std::vector<Entry>& sorted, const double* distance,
   CHECK(wrong == 0);
 }
 
-/// On every instruction set, one thread and two.
+/// On every instruction set, with one and two threads.
 void check_search(const std::string& metric, const Matrix& m, const Matrix* q,
                   std::int64_t k) {
   Request r;
@@ -176,7 +176,7 @@ TEST_CASE("a long list keeps the nearest, and its limit is never too low") {
         const std::vector<Entry> all = entries_of(hard, seed);
         std::vector<Entry> sorted = all;
         std::sort(sorted.begin(), sorted.end());
-        // What is offered may be more than was said.
+        // There may be more offers than announced.
         for (const std::int64_t most : {n, std::int64_t{10}}) {
           cpu::NeighbourLists lists(3, k, most);
           const Place row = {1};

@@ -1,5 +1,5 @@
-// Points with missing values: the CPU engine against the answer by definition,
-// bit for bit, and the definition against a long double one pair at a time.
+// Points with missing values: the CPU engine against the definition, bit for
+// bit, and the definition against long double, pair by pair.
 
 #include <doctest/doctest.h>
 
@@ -153,7 +153,7 @@ TEST_CASE("queries with missing values, few and many") {
       const Answer expected = find_masked(brute_force, r, m, &q);
       CHECK(find_masked(masked_engine, r, m, &q) == expected);
     }
-    // Queries that are points of their own.
+    // Queries that are points themselves.
     Request r = masked_request(find_metric("pearson", "signed"), 5);
     const Answer whole = find_masked(brute_force, r, m);
     Matrix own = make("own", rows, m.d);
@@ -210,7 +210,7 @@ TEST_CASE("a missing value becomes the mean of what its row has") {
   double out[16];
   filled.read(0, 4, out, 4);
   CHECK(out[1] == 2.0);
-  CHECK(out[6] == 0.1);  // not 0.1 and a bit: the row stays constant
+  CHECK(out[6] == 0.1);  // exactly 0.1: the row stays constant
   CHECK(!has_value(out[8]));
   CHECK(out[15] == doctest::Approx(1.6e308));
   const MissingFacts facts = scan_missing(m.source(), 1);

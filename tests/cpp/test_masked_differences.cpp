@@ -1,6 +1,6 @@
 // Euclidean and Manhattan distances over common samples: the CPU engine against
-// the answer by definition, bit for bit, the definition against a long double,
-// and the filter at each pair's own distance.
+// the definition, bit for bit, the definition against long double, and the
+// filter at each pair's own distance.
 
 #include <doctest/doctest.h>
 
@@ -29,7 +29,7 @@ std::vector<const MetricEntry*> differences() {
           &find_metric("manhattan", "signed")};
 }
 
-/// The mean over the common values, scaled to all; none in common: NaN.
+/// The mean over common values, scaled to all values; NaN if none is common.
 long double plain_distance(const Matrix& m, const MetricEntry& metric,
                            std::int64_t i, std::int64_t j) {
   const bool squared = metric.accumulation == Accumulation::squared_difference;
@@ -46,7 +46,7 @@ long double plain_distance(const Matrix& m, const MetricEntry& metric,
   return squared ? std::sqrt(sum) : sum;
 }
 
-/// Rows of about 1, of either sign, and between them rows of 2^exponent.
+/// Rows of about 1, of either sign, alternating with rows of 2^exponent.
 Matrix next_to_nothing(int exponent) {
   Matrix m = with_holes(normal("next to nothing", 90, 20, 64), 0.05, 65);
   for (std::int64_t i = 0; i < m.n; ++i)
@@ -60,7 +60,7 @@ Matrix next_to_nothing(int exponent) {
   return m;
 }
 
-/// The GPUs' filter of differences, as difference_filter.cu has it.
+/// The GPUs' filter of differences, as in difference_filter.cu.
 template <bool kSquared>
 class GpuFilter {
  public:
@@ -83,7 +83,7 @@ class GpuFilter {
     }
   }
 
-  /// Whether a pair stays where its row's farthest is at that distance.
+  /// Whether a pair passes if its row's farthest neighbour is at that distance.
   bool keeps(std::int64_t i, std::int64_t j, double distance) const {
     float s = 0.0f, n = 0.0f;
     for (std::int64_t f = 0; f < points_.num_features; ++f) {
@@ -149,7 +149,7 @@ TEST_CASE("differences over common values are their mean, scaled to all") {
   for (const MetricEntry* metric : differences())
     for (const Matrix& m : masked_cases(40, 21)) {
       INFO(metric->name, " ", m.name);
-      // Squares of the smallest entries underflow there, as they should.
+      // Squares of the smallest entries underflow there, as expected.
       if (m.name == "1e300 to 1e-300 in a row" || m.name == "subnormal")
         continue;
       const MaskedRule rule(masked_request(*metric, 1, 1), m.source(), nullptr);

@@ -1,4 +1,4 @@
-// Metafeatures: their order, and rows made when they are read.
+// Metafeatures: their order, and rows that are generated when they are read.
 
 #include <doctest/doctest.h>
 
@@ -31,7 +31,7 @@ MetafeatureOrder all_four(std::int64_t rows, std::int64_t extra) {
   return order;
 }
 
-/// The rows by two loops, as the order is told in words.
+/// The rows from two loops, in the documented order.
 std::vector<std::vector<double>> written_out(Matrix& m,
                                              const MetafeatureOrder& order) {
   std::vector<std::vector<double>> rows;
@@ -73,7 +73,7 @@ TEST_CASE("metafeatures come in the order that is told") {
       REQUIRE(order.size() == static_cast<std::int64_t>(expected.size()));
       const MetafeatureSource source(m.source(), order);
       CHECK(source.num_points() == order.size());
-      // Blocks of every kind of start.
+      // Blocks with every kind of start.
       for (const std::int64_t block : {1, 5, 64}) {
         std::vector<double> out(static_cast<std::size_t>(block * 16));
         for (std::int64_t first = 0; first < order.size(); first += block) {
@@ -162,7 +162,7 @@ TEST_CASE("metafeatures have the neighbours of the same rows held") {
     r.skip = left_out(source);
     CHECK(r.skip.size() >= 5);
     CHECK(r.skip == left_out(rows.source()));
-    // Rows that would be near, too.
+    // Skips some rows that would be near.
     for (std::int64_t i = 100; i < 130; ++i) r.skip.push_back(i);
     std::sort(r.skip.begin(), r.skip.end());
     r.skip.erase(std::unique(r.skip.begin(), r.skip.end()), r.skip.end());
@@ -178,7 +178,8 @@ TEST_CASE("metafeatures have the neighbours of the same rows held") {
         CHECK(found == expected);
       }
     }
-    // Queries: few (by the exact step alone) and many, made or held.
+    // Few queries (computed only by the exact step) and many, generated or
+    // held.
     std::vector<std::int32_t> some;
     for (std::int32_t i = 0; i < 40; ++i) some.push_back(i * 7 + 1);
     for (const std::size_t count : {1, 5, 40}) {
@@ -214,7 +215,7 @@ TEST_CASE(
   const std::vector<std::int32_t> kept = {5, 60};
   const MetafeatureSource few(small, all_four(6, 1), &kept);
   CHECK(bytes_made_from(few) == 7 * 16 * 8 + 2 * 4);
-  // Numbers of numbers: read like any other.
+  // A subset of a subset is read like any other source.
   const RowSubset again(some, {1, 0});
   CHECK(again.made_from().source == nullptr);
   CHECK(again.made_when_read());

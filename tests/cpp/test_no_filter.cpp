@@ -1,6 +1,6 @@
 // A metric whose entry declares no filter is exact over all pairs, on every
-// path of the CPU engine, with nothing else told; and what is in no list is
-// refused.
+// path of the CPU engine, without further settings. Entries that are in no list
+// are rejected.
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ using namespace fsknn;
 
 namespace {
 
-/// The same rows, made whenever they are read.
+/// The same rows, generated whenever they are read.
 class Made final : public RowSource {
  public:
   explicit Made(const Matrix& m) : of_(m), source_(of_.source()) {}

@@ -1,4 +1,4 @@
-// Kinds of whole numbers that no interface takes for each other.
+// Kinds of whole numbers that interfaces do not confuse.
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// Files that users ask for, and the digest of gzip.
+// Files that users request, and the digest of gzip.
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Counts of all pairs in bins against those of the definition's values, one by
+// Counts of all pairs in bins, against those of the definition's values, one by
 // one; and connectivities against sums over them.
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// What brute_within() has of all pairs, each once.
+/// All pairs of brute_within(), each once.
 class AllPairs final : public WithinRows {
  public:
   struct Entry {
@@ -67,7 +67,7 @@ class AllPairs final : public WithinRows {
   }
 
  private:
-  /// Of metrics of sum min(a, b); else NaN.
+  /// For metrics of sum min(a, b); else NaN.
   double similarity(std::size_t i, std::int32_t j) const {
     if (metric_.similarity == nullptr)
       return std::numeric_limits<double>::quiet_NaN();
@@ -124,7 +124,7 @@ std::vector<double> ascending(std::vector<double> breaks) {
   return breaks;
 }
 
-/// Breaks on values that there are, beside them, at both infinities; wide and
+/// Breaks at existing values, beside them, and at both infinities; wide and
 /// narrow bins.
 std::vector<std::vector<double>> hard_breaks(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -232,7 +232,7 @@ TEST_CASE("the similarity of sums is rounded once, the distance is 1 less") {
         lost += 1.0 - (1.0 - similar) != similar;
       }
     }
-    // Rounding may bring the sum above both rows' own.
+    // Rounding may make the sum larger than both rows' own.
     CHECK(metric.similarity(std::nextafter(1.0, 2.0), 1.0, 1.0) == 1.0);
     CHECK(metric.finish(std::nextafter(1.0, 2.0), 1.0, 1.0) == 0.0);
   }
@@ -262,8 +262,8 @@ TEST_CASE("every instruction set counts alike, and the filter decides most") {
   }
 }
 
-// Whole numbers hold no more of such a row than where it was cut off: it is
-// that far away at least, and nothing says how far at most.
+// The whole numbers of such a row are clipped. They give a lower bound on its
+// distances, but no upper bound.
 TEST_CASE("pairs of rows that were cut off are for the exact step") {
   Matrix m = normal("huge entries", 300, 40, 82);
   for (const std::int64_t i : {3, 50, 120})
@@ -275,7 +275,7 @@ TEST_CASE("pairs of rows that were cut off are for the exact step") {
   for (const AllPairs::Entry& pair : pairs) values.push_back(pair.distance);
   PairBins bins;
   for (int b = 0; b <= 10; ++b) bins.breaks.push_back(5.0 + b);
-  // Beyond where they are cut off, one more on a value that there is.
+  // Breaks beyond the clipping, and one more at an existing value.
   for (const double b : {1e12, 1e13, 1e14}) bins.breaks.push_back(b);
   bins.breaks.push_back(*std::max_element(values.begin(), values.end()));
   const std::vector<std::int64_t> defined = naive_counts(values, bins.breaks);
@@ -320,8 +320,8 @@ TEST_CASE("pairs of rows of 0 and 1 are counted by what they share") {
 }
 
 TEST_CASE("distances of bits that no pair has are not beyond range") {
-  // Each two differ in two features: 2^1023 times the root of 2. That of 4,
-  // which two rows of two might differ in, is no double.
+  // Every two rows differ in two features: 2^1023 times the root of 2. The
+  // value for 4 features, in which two rows of two might differ, is no double.
   Matrix m = make("0 and 2^1023", 3, 3);
   for (std::int64_t i = 0; i < 3; ++i)
     for (std::int64_t f = 0; f < 3; ++f) m.at(i, f) = i == f ? 0.0 : 0x1p1023;

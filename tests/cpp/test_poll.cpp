@@ -1,4 +1,4 @@
-// Who hears of Ctrl-C, and what is long that must.
+// Which threads notice Ctrl-C, and which long steps must.
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ using namespace fsknn;
 
 namespace {
 
-/// Says stop after it was asked so often.
+/// Interrupts after a number of polls.
 class Patience final : public Progress {
  public:
   explicit Patience(int times) : left_(times) {}

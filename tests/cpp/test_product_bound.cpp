@@ -1,5 +1,5 @@
 // The GPUs' filter of pairs with missing values by products of halves, on the
-// host: whatever a tensor core loses, as far as it is allowed for, no pair is
+// host. With any error that a tensor core may have within its bound, no pair is
 // dropped at its own distance.
 
 #include <doctest/doctest.h>
@@ -22,9 +22,9 @@ using namespace fsknn;
 
 namespace {
 
-/// A row as product_rows.cu has it.
+/// A row as in product_rows.cu.
 struct HalfRow {
-  std::vector<double> h, s;  // NaN: no value
+  std::vector<double> h, s;  // NaN: missing
   float known = 0.0f;
   cuda::ProductBounds bounds;
 };
@@ -41,7 +41,8 @@ class ProductFilter {
       rows_.push_back(row(points_.row(Place{i})));
   }
 
-  /// Pairs that are dropped where their row's farthest is as far as they are.
+  /// Counts pairs that are dropped if their row's farthest neighbour is at
+  /// their distance.
   std::int64_t wrongly_dropped() const {
     std::int64_t dropped = 0;
     for (std::int64_t i = 0; i < points_.size(); ++i)
@@ -54,7 +55,7 @@ class ProductFilter {
     return dropped;
   }
 
-  /// Pairs that stay at a threshold that half of them reach.
+  /// Counts the pairs that pass at a threshold of this distance.
   double kept_at(double distance) const {
     double kept = 0.0;
     for (std::int64_t i = 0; i < points_.size(); ++i)
@@ -134,7 +135,7 @@ class ProductFilter {
                               : may_be_close(a, b, distance);
   }
 
-  /// The sums, each moved by all that it may lose, either way.
+  /// The sums, each changed by its largest error in both directions.
   bool may_correlate(const HalfRow& a, const HalfRow& b,
                      double distance) const {
     const double tau = cuda::products_error(depth());
@@ -201,8 +202,8 @@ class ProductFilter {
   std::vector<HalfRow> rows_;
 };
 
-/// Numbers whose halves are farther off the origin, and whose squares are, too:
-/// rows of them, of either sign.
+/// Rows of numbers whose halves, and whose squares' halves, are rounded away
+/// from 0; of either sign.
 Matrix rounded_away(bool squares) {
   double at = 1.0, most = 0.0;
   for (int step = 0; step < (1 << 12); ++step) {
@@ -221,8 +222,8 @@ Matrix rounded_away(bool squares) {
   return m;
 }
 
-/// Rows that are halves as they are, and their squares: all that is off is what
-/// tensor cores lose.
+/// Rows of exact halves, whose squares are exact halves as well. So the only
+/// error is that of tensor cores.
 Matrix halves_of_themselves(std::int64_t common) {
   Matrix m = make("halves of themselves", 80, 32);
   std::fill(m.values.begin(), m.values.end(), kNone);
@@ -231,16 +232,15 @@ Matrix halves_of_themselves(std::int64_t common) {
   std::iota(at.begin(), at.end(), std::int64_t{0});
   for (std::int64_t i = 0; i < m.n; ++i) {
     std::shuffle(at.begin(), at.begin() + common, random);
-    // 16 values, whose mean is 0.
+    // 16 values with mean 0.
     for (std::size_t e = 0; e < 16; ++e) m.at(i, at[e]) = e < 8 ? 1.0 : -1.0;
   }
   return m;
 }
 
-/// Rows of 32^2 squared, which are halves as they are, and so are their
-/// squares. A pair has 8 samples in common, which hold most of either row and
-/// hardly vary: whatever tensor cores lose is much beside what is left of the
-/// products less the means'.
+/// Rows of 32^2 squared, which are exact halves, as are their squares. A pair
+/// has 8 samples in common. These hold most of either row and hardly vary. So
+/// errors of tensor cores are large compared with the products less the means'.
 Matrix steep_on_few() {
   constexpr std::int64_t few = 8, own = 56;
   Matrix m = make("steep on few in common", 24, few + 3 * own);
@@ -272,7 +272,7 @@ std::vector<Matrix> product_cases() {
   cases.push_back(steep_on_few());
   for (const bool squares : {false, true})
     cases.push_back(rounded_away(squares));
-  // Rows of next to nothing, at the columns' medians or off them.
+  // Rows of tiny values, at the columns' medians or off them.
   for (const int exponent : {-160, -70, -30, -12, -7}) {
     Matrix m = with_holes(normal("next to nothing", 60, 20, 77), 0.05, 78);
     for (std::int64_t i = 0; i < m.n; i += 3)

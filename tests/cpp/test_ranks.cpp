@@ -1,5 +1,5 @@
-// Spearman's r is made of whole numbers: what is the same on paper is the same
-// in bits, whatever order the samples come in.
+// Spearman's r is computed from whole numbers: values that are equal in theory
+// are equal in bits, for any order of the samples.
 
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ using namespace fsknn;
 
 namespace {
 
-/// Samples of m in another order.
+/// The samples of m in another order.
 Matrix reordered(Matrix m, unsigned seed) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(m.d));
   std::iota(order.begin(), order.end(), 0);
@@ -38,8 +38,8 @@ Matrix reordered(Matrix m, unsigned seed) {
   return to;
 }
 
-/// Twice a row's ranks less d + 1: how many are below each value, less how many
-/// are above.
+/// Twice a row's ranks less d + 1: the number of values below each value, less
+/// the number above.
 std::vector<std::int64_t> ranks_of(Matrix& m, std::int64_t i) {
   std::vector<std::int64_t> c(static_cast<std::size_t>(m.d), 0);
   for (std::int64_t f = 0; f < m.d; ++f)
@@ -55,7 +55,7 @@ double product(const std::vector<std::int64_t>& a,
       std::inner_product(a.begin(), a.end(), b.begin(), std::int64_t{0}));
 }
 
-/// Rows that are constant but for one or two samples.
+/// Rows that are constant except for one or two samples.
 Matrix nearly_constant(std::int64_t n, std::int64_t d) {
   Matrix m = make("nearly constant", n, d);
   for (std::int64_t i = 0; i < n; ++i) {
@@ -181,8 +181,8 @@ TEST_CASE("the same over common samples") {
 }
 
 TEST_CASE("sums of ranks are exact up to many samples") {
-  // Of equal rows r is 1, of opposite ones -1; where two ranks next to each
-  // other are swapped, the sum of products is 4 less than that of squares.
+  // Equal rows have r = 1, opposite ones -1. Where two adjacent ranks are
+  // swapped, the sum of products is 4 less than that of squares.
   const std::int64_t d = 250001;
   Matrix m = make("long", 4, d);
   for (std::int64_t f = 0; f < d; ++f) {

@@ -1,4 +1,4 @@
-// Rows that go to a temporary file.
+// Rows in a temporary file.
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
@@ -35,7 +35,7 @@ Matrix with_holes() {
   return m;
 }
 
-/// Rows first .. first + count - 1 and columns from f0 on, as a tile.
+/// Rows first .. first + count - 1, and `width` columns from f0 on, as a tile.
 Matrix tile_of(Matrix m, std::int64_t first, std::int64_t count,
                std::int64_t f0, std::int64_t width) {
   Matrix tile = make("tile", count, width);
@@ -136,7 +136,7 @@ TEST_CASE("a file that can't be made, written or read is a failure of ours") {
           DiskMatrix("/tmp", many, many, many);
         }).find("too little room") == 0);
 
-  // Rows that stand apart in memory, so that a call moves many pieces.
+  // Rows that are not adjacent in memory, so that a call moves many pieces.
   const std::int64_t n = 1000, d = 200, stride = 201;
   std::vector<double> rows(static_cast<std::size_t>(n * stride));
   for (std::size_t i = 0; i < rows.size(); ++i)
@@ -146,7 +146,8 @@ TEST_CASE("a file that can't be made, written or read is a failure of ours") {
   CHECK(words_of([&] {
           file.read(0, n, back.data(), stride);
         }).find("a temporary file has become too short") == 0);
-  // A disk that is full in the middle of a piece, as the system tells it.
+  // A disk becomes full in the middle of a piece; a file size limit simulates
+  // it.
   struct rlimit before;
   REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
   const struct rlimit small = {(1 << 20) + 100, before.rlim_max};
@@ -160,6 +161,6 @@ TEST_CASE("a file that can't be made, written or read is a failure of ours") {
   file.write(0, n, rows.data(), stride);
   file.read(0, n, back.data(), stride);
   for (std::size_t i = 0; i < rows.size(); ++i)
-    if (i % 201 == 200) back[i] = rows[i];  // what is between rows
+    if (i % 201 == 200) back[i] = rows[i];  // the gaps between rows
   CHECK(back == rows);
 }

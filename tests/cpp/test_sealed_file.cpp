@@ -1,4 +1,4 @@
-// Sealed files: whatever becomes of their bytes, it is seen.
+// Sealed files reveal any change of their bytes.
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -45,7 +45,7 @@ void write_some(const std::string& path) {
                {kNumbers.data(), kText.data(), nullptr, kValues.data()});
 }
 
-/// What is there, if the file says that it is as it was written.
+/// Reads the columns if the file reports that it is intact.
 bool reads_well(const std::string& path, bool& same) {
   SealedFile file(path);
   if (file.state() != SealedState::whole) return false;
@@ -79,7 +79,7 @@ void write_as_is(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-/// With the digests that it would have.
+/// Replaces the digests by valid ones.
 std::string sealed_anew(std::string bytes, std::size_t num_columns) {
   const std::size_t head = 56 + 32 * num_columns, end = bytes.size() - 8;
   const auto seal = [&](std::size_t at) {
@@ -102,14 +102,14 @@ TEST_CASE("a sealed file is read as it was written") {
   bool same = false;
   CHECK(reads_well(path, same));
   CHECK(same);
-  // Over what is there.
+  // Replaces an existing file.
   write_some(path);
   CHECK(reads_well(path, same));
   struct stat facts;
   REQUIRE(stat(path.c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0600);
   CHECK(folder.names() == std::vector<std::string>{"file"});
-  // Without columns, too.
+  // A file without columns is valid, too.
   SealedHead head = some_head();
   head.columns.clear();
   write_sealed(path, head, {});
@@ -137,7 +137,7 @@ TEST_CASE("a bit turned, a cut or an added byte anywhere is seen") {
   }
   write_as_is(path, whole + '\0');
   CHECK_FALSE(reads_well(path, same));
-  // What a transfer as text makes of it, and what is none of ours.
+  // A file changed by transfer as text, and files of other kinds.
   std::string text = whole;
   text.erase(5, 1);
   for (const std::string& bytes :
@@ -152,14 +152,14 @@ TEST_CASE("a head that does not add up is refused though it has its digest") {
   const std::string path = folder.path + "/file";
   write_some(path);
   const std::string whole = bytes_of(path);
-  // Version, columns, size of the file; of the columns: type, length.
+  // Version, columns and size of the file; type and length of columns.
   const std::size_t fields[] = {8, 12, 16, 56 + 16, 56 + 24, 88 + 24, 152 + 24};
   SplitMix random(7);
   bool same;
   for (const std::size_t field : fields) {
     for (int trial = 0; trial < 400; ++trial) {
       std::string bytes = whole;
-      // Little numbers, negative ones and huge ones.
+      // Small, negative and huge numbers.
       std::uint64_t number = random.next() >> (random.next() % 64);
       if (trial % 4 == 0) number = ~number;
       std::memcpy(&bytes[field], &number, field <= 12 || field == 72 ? 4 : 8);
@@ -168,7 +168,8 @@ TEST_CASE("a head that does not add up is refused though it has its digest") {
       CHECK_FALSE(reads_well(path, same));
     }
   }
-  // Sealed by the same means it is whole, which shows that the seals are right.
+  // Sealed by the same function the original is valid, which shows that the
+  // seals are right.
   write_as_is(path, sealed_anew(whole, 4));
   CHECK(reads_well(path, same));
 }

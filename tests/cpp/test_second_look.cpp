@@ -1,6 +1,6 @@
-// Differences of bytes, and the second look at what they let pass, of rows that
-// unit and centre were not made for: the bound asks nothing of either. No pair
-// is dropped at its own distance, and some are nearly.
+// Differences of bytes, and the second test in 16 bits, of rows for which unit
+// and centre were not chosen: the bound holds for any of both. No pair is
+// dropped at its own distance, and some nearly are.
 
 #include <doctest/doctest.h>
 
@@ -25,7 +25,8 @@ namespace {
 
 constexpr std::int64_t kRows = 16;
 
-/// Of a row and a feature, from the centre, in 16ths of the unit.
+/// The entry of a row and a feature, relative to the centre, in 16ths of the
+/// unit.
 struct Entries {
   const char* name;
   double (*at)(std::int64_t i, std::int64_t f);
@@ -93,12 +94,13 @@ void pack_rows(const MetricEntry& metric, const Matrix& m, double unit,
   complete(p.scale, p.rows);
 }
 
-/// What was found of all pairs, each at its own distance, by one of the sets.
+/// The results for all pairs, each at its own distance, with one instruction
+/// set.
 struct Found {
-  std::int64_t missed = 0;   ///< dropped by the second look
-  std::int64_t dropped = 0;  ///< by bytes
-  std::int64_t below = 0;    ///< upper bounds that are none
-  double least = HUGE_VAL;   ///< that is left of words' bound, in units
+  std::int64_t missed = 0;   ///< dropped by the second test
+  std::int64_t dropped = 0;  ///< dropped by bytes
+  std::int64_t below = 0;    ///< upper bounds that do not hold
+  double least = HUGE_VAL;   ///< least margin of the words' bound, in units
 };
 
 Found look_at_pairs(const MetricEntry& metric, const Packed& p,
@@ -209,7 +211,7 @@ TEST_CASE("bytes and words keep rows that their unit was not made for") {
 
 TEST_CASE("nothing but what was added for rounding is left of words' bound") {
   for (const MetricEntry* metric : subtracted()) {
-    // Proportions of rows far from 0 have a slack of their own.
+    // Proportions of rows far from 0 have their own slack.
     const double centre = metric->least_overlap != nullptr ? 1.0 : 0.0;
     Matrix m = make("rounded away", kRows, 16);
     for (std::int64_t i = 0; i < kRows; ++i)
@@ -232,7 +234,7 @@ TEST_CASE("subnormal rows keep their pairs beside others, and scaled down") {
         for (std::int64_t i = 0; i < kRows; ++i)
           for (std::int64_t f = 0; f < m.d; ++f) {
             const double x = 5e-324 * static_cast<double>((3 * i + f) % 7 + 1);
-            // What the matrix's power of two makes of these is rounded.
+            // Scaling by the matrix's power of two rounds these values.
             m.at(i, f) =
                 i % 4 == 3
                     ? largest * (0.5 + 0.01 * static_cast<double>((i + f) % 5))
@@ -241,7 +243,7 @@ TEST_CASE("subnormal rows keep their pairs beside others, and scaled down") {
         try {
           check_pairs(*metric, m, unit, 0.0, nullptr);
         } catch (const RangeFailure&) {
-          // Rows that are 0 when they are scaled have no proportion.
+          // Rows that become 0 by scaling have no proportion.
           CHECK(std::string(metric->name) == "proportional");
           CHECK(largest == 1e308);
         }

@@ -1,5 +1,5 @@
-// Which values are small whole numbers, and that what two codes have in common
-// is the smaller value.
+// Tests which values are small whole numbers, and that two codes share as many
+// bits as the smaller value.
 
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ TEST_CASE("the largest of small whole numbers, or that there are others") {
     CHECK(look(4, threads) == 4);
     CHECK(look(32, threads) == 4);
     CHECK(look(3, threads) == -1);
-    // Wherever it stands.
+    // The other value may be anywhere.
     for (const std::size_t at : {std::size_t{0}, std::size_t{16383},
                                  std::size_t{16384}, x.size() - 1}) {
       const double before = x[at];

@@ -1,5 +1,5 @@
-// The spanning tree and its cut on graphs that are known at a glance; the whole
-// is held against its definition in R (test-graph-mst_knn.R).
+// The spanning tree and its cut on graphs with obvious answers.
+// test-graph-mst_knn.R compares the whole with its definition.
 
 #include <algorithm>
 #include <cmath>
@@ -148,7 +148,7 @@ TEST_CASE("floor(ln n), at least 1, at most what is asked for") {
 }
 
 TEST_CASE("a tree is cut where neither end is near the other by rank") {
-  // Two dense groups, far apart.
+  // Two dense groups, far from each other.
   Line line({0, 1, 2.1, 3.3, 4.6, 50, 51, 52.1, 53.3, 54.6});
   for (const std::size_t k : {1, 2, 9}) {
     const NearLists lists = line.lists(k);

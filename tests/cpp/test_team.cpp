@@ -1,4 +1,4 @@
-// Threads that work together, whoever makes them.
+// Threads that work together, of either implementation.
 
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ using namespace fsknn;
 
 namespace {
 
-/// What tests may have, by OMP_THREAD_LIMIT.
+/// The number of threads that OMP_THREAD_LIMIT allows tests.
 int at_most(int count) {
   const char* const limit = std::getenv("OMP_THREAD_LIMIT");
   return limit == nullptr || std::atoi(limit) > count ? count

@@ -1,4 +1,4 @@
-// Triples of points, against the answer by definition, bit for bit.
+// Triples of points, against the definition, bit for bit.
 
 #include <doctest/doctest.h>
 
@@ -52,7 +52,7 @@ std::uint64_t checksum_of_all(const std::vector<Triple>& triples) {
   return sum;
 }
 
-/// Rows of magnitudes: all alike, or each its own.
+/// Rows of various magnitudes: all rows alike, or each with its own.
 Matrix lognormal(const std::string& name, std::int64_t n, std::int64_t d,
                  double low, double high, unsigned seed) {
   Matrix m = normal(name, n, d, seed);
@@ -76,7 +76,7 @@ std::vector<Matrix> triple_cases() {
   all.push_back(ties(40, 600, 2, 6));
   for (double& x : all.back().values)
     if (x == 0.0) x = -0.0;
-  // Codes of more than a block of sums, the longest there are, and one more.
+  // Codes with more than a block of sums, the longest codes, and one bit more.
   all.push_back(ties(20, 5000, 3, 17));
   all.push_back(ties(30, 40, 17, 18));
   all.push_back(ties(30, 40, 18, 19));
@@ -158,7 +158,7 @@ TEST_CASE("triples above a threshold by every path, stage, thread") {
     for (const Triple& t : brute_triples(request_for(m), every, source))
       values.push_back(t.similarity);
     std::sort(values.begin(), values.end());
-    // Thresholds that are reached exactly among them.
+    // Some triples reach these thresholds exactly.
     for (const double least :
          {0.0, values[values.size() / 2], values[values.size() * 9 / 10],
           values.back(), 0.8}) {
@@ -250,8 +250,8 @@ TEST_CASE("parts of a prepared search follow one another") {
 }
 
 TEST_CASE("a sample refuses nothing that fits") {
-  // The points of the sample are alike, and all others unlike any: twenty times
-  // as many triples are expected.
+  // The sampled points are similar, and all others are not, so that the sample
+  // predicts twenty times as many triples.
   Matrix m = normal("some alike", 260, 8, 3);
   for (double& x : m.values) x = std::exp(6 * x);
   SplitMix random(2018);
@@ -368,7 +368,7 @@ TEST_CASE("triples counted by similarity") {
     const auto source = m.source();
     const std::vector<Triple> all =
         brute_triples(request_for(m), TripleQuestion(), source);
-    // Some of the ends are similarities that there are.
+    // Some of the breaks are existing similarities.
     std::vector<double> breaks = {0.0, all[0].similarity,
                                   all[all.size() / 2].similarity, 0.35, 0.7};
     std::sort(breaks.begin(), breaks.end());
@@ -396,7 +396,7 @@ TEST_CASE("triples counted by similarity") {
         CHECK(found.below == 0.0);
         std::vector<double> sums(expected.size(), 0.0);
         std::uint64_t checksum = 0;
-        // Four stages, the second of them in stretches.
+        // Four stages, the second of them in parts.
         TripleQuestion of_four;
         of_four.stages = 4;
         for (int i = 0; i < 10; ++i) {

@@ -1,4 +1,4 @@
-// Weights of samples: what is refused, and that no row loses its length.
+// Weights of samples: which are rejected, and that no row loses its length.
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,6 @@
-// Magnitudes far from each other: sums that leave double's range are made
-// again, and data beyond what one power of two can hold stay as they are.
+// Very different magnitudes: sums that leave the range of a double are
+// recomputed. Data that exceed what one power of two can cover stay as they
+// are.
 
 #include <doctest/doctest.h>
 
@@ -27,8 +28,8 @@ namespace {
 constexpr double kMost = std::numeric_limits<double>::max();
 constexpr double kLeast = 0x1p-1022;
 
-/// Each term is brought near 1 by the largest one. In long double where that is
-/// wider; a distance by its parts else.
+/// Scales each term by the largest one. Uses long double where that is wider;
+/// else computes a distance by its parts.
 double euclidean_of(const double* a, const double* b, std::int64_t d) {
   double largest = 0.0;
   for (std::int64_t f = 0; f < d; ++f)
@@ -82,12 +83,12 @@ TEST_CASE("distances without a square are themselves, at every magnitude") {
     b[7] = -4 * x;
     CHECK(distance_of(b, zero) == 5 * x);
     CHECK(distance_of(zero, b) == 5 * x);
-    // Smaller terms count as far down as they change a digit.
+    // Smaller terms count as long as they change a digit.
     a[4] = std::ldexp(x, -20);
     CHECK(
         is_near(distance_of(a, zero), euclidean_of(a.data(), zero.data(), 8)));
   }
-  // What rounds on one side of a limit rounds so on the other.
+  // Rounding is the same on both sides of a limit.
   for (const double x : {0x1p-450, 0x1p480})
     for (const double part : {1.0 - 0x1p-53, 1.0, 1.0 + 0x1p-52}) {
       const std::vector<double> zero(8, 0.0), a(8, x * part);
@@ -154,7 +155,7 @@ TEST_CASE("a sum of smaller values beyond double's range is one of parts") {
   CHECK(Proportional::similarity(kMost, kMost, kMost) == 1.0);
   CHECK(Proportional::similarity(0x1p1000, 0x1p1000, most) == 0x1p-63);
   CHECK(Proportional::similarity(0x1p-1074, 0x1p-1074, 0x1p-1074) == 1.0);
-  // Of three: min(a, b) + min(a, c) + min(b, c) - min(a, b, c) = 2 kMost.
+  // For three rows: min(a, b) + min(a, c) + min(b, c) - min(a, b, c) = 2 kMost.
   const std::vector<double> one(8, kMost), none(8, 0.0);
   const double largest =
       sum_of_largest<ScalarLanes>(one.data(), one.data(), none.data(), 8);

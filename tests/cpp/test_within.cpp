@@ -1,4 +1,4 @@
-// All pairs within a distance, against the answer by definition, bit for bit.
+// All pairs within a distance, against the definition, bit for bit.
 
 #include <doctest/doctest.h>
 
@@ -81,7 +81,7 @@ std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
   }
 }
 
-/// Those of all pairs, ascending.
+/// The distances of all pairs, ascending.
 std::vector<double> all_distances(const Request& r, const Matrix& m) {
   Within all;
   all.limits = {std::numeric_limits<double>::max()};
@@ -94,7 +94,7 @@ std::vector<double> all_distances(const Request& r, const Matrix& m) {
   return distances;
 }
 
-/// A distance that some pairs have, so that equality counts.
+/// A distance that some pairs have, to test equality.
 double at_share(const std::vector<double>& distances, double share) {
   if (distances.empty()) return 0.0;
   return distances[static_cast<std::size_t>(
@@ -203,7 +203,7 @@ TEST_CASE("too many pairs are refused with a distance that fits") {
     r.metric = &metric;
     CAPTURE(metric.name);
     const double limit = at_share(all_distances(r, fitted), 0.5);
-    // Exactly, and from a sample: 400 points are all in it.
+    // Exactly, and from a sample, which contains all 400 points.
     for (const double most : {60000.0, 5000.0}) {
       Within within;
       within.limits = {limit};

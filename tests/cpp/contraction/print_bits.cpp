@@ -1,6 +1,6 @@
-// Prints a hash of the bits that core computes for hard matrices. Built twice,
-// with the compiler free to contract products into sums and not: the prints
-// must be the same.
+// Prints a hash of the bits that core computes for hard matrices. It is built
+// twice: the compiler may, or may not, contract products into sums. Both prints
+// must be equal.
 
 #include <cstdio>
 #include <cstring>
@@ -22,7 +22,7 @@ void add_to(std::uint64_t& hash, double x) {
   hash = (hash ^ bits) * 1099511628211u;
 }
 
-/// The basis of covariates, and what they leave of rows.
+/// Adds the basis of covariates and the residuals of rows.
 void add_adjusted(std::uint64_t& hash) {
   const Matrix m = normal("covariates", 29, 5, 3);
   std::vector<double> weights;

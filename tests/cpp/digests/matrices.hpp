@@ -1,8 +1,8 @@
 #pragma once
 
-// Matrices made by integer arithmetic, products by powers of two and single
-// additions alone, so that every machine makes the same bits: no libm, and no
-// generator of the standard library.
+// Matrices from integer arithmetic, products with powers of two and single
+// additions. So every machine makes the same bits, without libm or the
+// generators of the standard library.
 
 #include <cmath>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "../cases.hpp"
 
-/// Numbers from 0 to 2^31 - 1, by a linear congruence.
+/// Numbers from 0 to 2^31 - 1 from a linear congruential generator.
 class Draw {
  public:
   explicit Draw(std::uint64_t seed)
@@ -20,7 +20,7 @@ class Draw {
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<std::int64_t>(state_ >> 33);
   }
-  /// A sum of four, about 0: nearly a bell, a whole number times 2^-31.
+  /// A sum of four numbers around 0, nearly normal: a whole number times 2^-31.
   double bell() {
     std::int64_t sum = -(std::int64_t{1} << 32);
     for (int i = 0; i < 4; ++i) sum += next();
@@ -39,7 +39,7 @@ inline Matrix generic(std::int64_t n, std::int64_t d, std::uint64_t seed) {
   return m;
 }
 
-/// Whole numbers from 0 to 3, hence ties and rows that are equal.
+/// Whole numbers from 0 to 3, with ties and equal rows.
 inline Matrix small_whole(std::int64_t n, std::int64_t d, std::uint64_t seed) {
   Matrix m = make("ties", n, d);
   Draw draw(seed);
@@ -92,7 +92,7 @@ inline std::vector<Matrix> all_matrices() {
   return all;
 }
 
-/// Every fifth value or so is missing; some rows have few or none.
+/// About every fifth value is missing; some rows have few values or none.
 inline Matrix with_gaps(Matrix m, std::uint64_t seed) {
   Draw draw(seed);
   for (double& x : m.values)

@@ -1,15 +1,14 @@
-// Writes the bytes of answers to files, one a case: for the table of digests
-// that tests/cpp/digests.sha256 is, by which answers are the same on every
-// machine and in every version.
+// Writes the bytes of answers to files, one for each case. Their digests are
+// the table tests/cpp/digests.sha256: answers are the same on every machine and
+// in every version.
 //
 //   print_answers FOLDER [FORM.DATA]...
 //
-// makes in FOLDER a folder for each way to the answers: `definition`, one for
-// each instruction set of this processor, and `pieces`, which is the fastest
-// one with other threads and chunks. Their files must be the same. Of all
-// metrics only those cases that are named, if any are, and by the instruction
-// sets alone, but by each in 8 bits, too: for an emulator, which takes its
-// time.
+// creates in FOLDER a folder for each way to compute the answers: `definition`,
+// one for each instruction set of this processor, and `pieces`, the fastest set
+// with other threads and chunks. Their files must be equal. If cases are named,
+// it writes only these, and only with the instruction sets, but with each also
+// in 8 bits. This suits an emulator, which is slow.
 
 #include <sys/stat.h>
 
@@ -42,7 +41,7 @@ using namespace fsknn;
 
 namespace {
 
-/// How answers are come by.
+/// How answers are computed.
 struct Way {
   std::string name;
   bool definition = false;
@@ -81,7 +80,7 @@ void make_folder(const std::string& path) {
     throw std::runtime_error("cannot make " + path);
 }
 
-/// The bytes of a case, little-endian as all machines that this runs on.
+/// The bytes of a case, little-endian as on all machines that run this.
 class Bytes {
  public:
   template <class T>
@@ -116,13 +115,13 @@ bool takes_weights(const MetricEntry& metric) {
          metric.row_form == RowForm::ranked;
 }
 
-/// Over common features a mean of differences is taken.
+/// Over common features the metric is a mean of differences.
 bool is_difference(const MetricEntry& metric) {
   const std::string name = metric.name;
   return name == "euclidean" || name == "manhattan";
 }
 
-/// Values that the metric takes.
+/// Changes the values to those that the metric accepts.
 Matrix fit(const MetricEntry& metric, Matrix m) {
   if (is_binary(metric))
     for (double& x : m.values) x = x > 0.0 ? 1.0 : 0.0;
@@ -131,7 +130,7 @@ Matrix fit(const MetricEntry& metric, Matrix m) {
   return m;
 }
 
-/// Rows that the metric cannot take, and `more`.
+/// The rows that the metric rejects, and `more`.
 std::vector<std::int64_t> left_out(const MetricEntry& metric,
                                    const RowSource& source,
                                    std::vector<std::int64_t> more = {}) {
@@ -217,7 +216,7 @@ class Rows final : public WithinRows {
   std::vector<double> distance_, correlation_;
 };
 
-/// Lists without a way beyond them.
+/// Lists from which no edge leads to other components.
 struct NothingOutside final : Outside {
   void lower(const std::vector<std::int32_t>&, const std::vector<char>&,
              std::vector<TreeEdge>&) override {}
@@ -243,7 +242,7 @@ NearLists near_lists(const Lists& found,
   return lists;
 }
 
-/// All cases by one way.
+/// Prints all cases in one way.
 class Printer {
  public:
   Printer(const Way& way, const std::string& folder,
@@ -292,7 +291,7 @@ class Printer {
     return r;
   }
 
-  /// Distances beyond a double's range are an answer, too.
+  /// A distance beyond the range of a double counts as an answer.
   void print(const std::string& form, const std::string& data,
              const std::function<void(Bytes&)>& fill) const {
     if (!cases_.empty() && std::find(cases_.begin(), cases_.end(),
@@ -331,7 +330,7 @@ class Printer {
     found.print(to);
   }
 
-  /// A distance that some pairs have, so that equality counts.
+  /// A distance that some pairs have, to test equality.
   double some_distance(const Request& asked, const RowSource& points,
                        double share) const {
     Request r = asked;
@@ -364,7 +363,7 @@ class Printer {
     });
   }
 
-  /// Queries, few and many, some of them and of the points left out.
+  /// Few queries and many; some of them, and some points, are skipped.
   void print_queries(const Matrix& hard) const {
     const Matrix m = fit(*metric_, hard);
     print("queries", m.name, [&](Bytes& to) {
@@ -381,7 +380,7 @@ class Printer {
     });
   }
 
-  /// Queries that are points of their own.
+  /// Queries that are points themselves.
   void print_own(const Matrix& hard) const {
     const Matrix m = fit(*metric_, hard);
     const auto points = m.source();
@@ -422,7 +421,7 @@ class Printer {
       r.query_skip = positions_in(numbers, r.skip);
       const double far = some_distance(r, points, 0.7);
       Within within;
-      // Each its own; then as points among the others.
+      // First each row has its own limit; then the queries are points.
       for (int i = 0; i < 61; ++i)
         within.limits.push_back(std::ldexp(far * static_cast<double>(i), -5));
       find_within(r, within, points, &queries, to);
@@ -431,7 +430,7 @@ class Printer {
     });
   }
 
-  /// By definition from the lists of all others.
+  /// The definition uses the lists of all other points.
   void print_tree(const Matrix& hard) const {
     const Matrix m = fit(*metric_, hard);
     const auto points = m.source();
@@ -469,7 +468,7 @@ class Printer {
     to.add(cut.cluster);
   }
 
-  /// Rows that come from a file, some of them at a time.
+  /// Rows from a file, read in blocks.
   void print_file(const Matrix& hard) const {
     const Matrix m = fit(*metric_, hard);
     const auto points = m.source();
@@ -522,7 +521,7 @@ class Printer {
     });
   }
 
-  /// Rows less what covariates explain: five, of which one says nothing new.
+  /// Rows adjusted for five covariates, one of them redundant.
   void print_adjusted(const Matrix& hard) const {
     const Matrix m = fit(*metric_, hard);
     const auto points = m.source();
@@ -559,7 +558,7 @@ class Printer {
     });
   }
 
-  /// A missing value is the mean of its row.
+  /// Missing values become the mean of their row.
   void print_filled(const Matrix& hard) const {
     const Matrix m = with_gaps(fit(*metric_, hard), 41);
     const MeanFilled filled(std::make_unique<MatrixSource<double>>(m.source()));
@@ -570,7 +569,7 @@ class Printer {
     });
   }
 
-  /// Pairs over the features that both have.
+  /// Pairs over common features.
   void print_gaps(const Matrix& hard) const {
     if (metric_->row_form == RowForm::biweight_unit) return;
     const Matrix m = with_gaps(hard, 42);
@@ -607,7 +606,7 @@ class Printer {
     MetafeatureOrder order;
     order.num_rows = 16;
     order.num_extra = 1;
-    // Of 0 and 1 only products are, and of what is not negative no difference.
+    // Binary data allow only products; nonnegative data allow no difference.
     if (!is_binary(*metric_)) {
       if (metric_->least_overlap == nullptr)
         order.operators[order.num_operators++] = PairOperator::minus;
@@ -624,7 +623,7 @@ class Printer {
   }
 
   const Way way_;
-  const std::vector<std::string>& cases_;  ///< empty: all
+  const std::vector<std::string>& cases_;  ///< empty: all cases
   const std::string folder_;
   const RowKernel kernel_;
   const MetricEntry* metric_ = nullptr;

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "core/base/pieces.hpp"
-#include "core/contract/scaling.hpp"
 #include "core/contract/masked.hpp"
+#include "core/contract/scaling.hpp"
 
 namespace fsknn {
 

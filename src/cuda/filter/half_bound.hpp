@@ -75,8 +75,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "core/contract/scaling.hpp"
 #include "core/contract/centred.hpp"
+#include "core/contract/scaling.hpp"
 #include "cuda/plan/number_forms.hpp"
 
 namespace fsknn {

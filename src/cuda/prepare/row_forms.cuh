@@ -216,9 +216,9 @@ __device__ inline Parting parting_at(const Value& value, std::int64_t d,
 }
 
 /// The value in the middle of value(0), ..., value(d - 1), or the two of an
-/// even number, as core/contract/row_scratch.hpp has them. Keys are halved, each
-/// time to the nearest ones that there are: a value is found by some log2(d)
-/// passes, 64 at most, and nothing is sorted or stored.
+/// even number, as core/contract/row_scratch.hpp has them. Keys are halved,
+/// each time to the nearest ones that there are: a value is found by some
+/// log2(d) passes, 64 at most, and nothing is sorted or stored.
 struct Middle {
   double lower, upper;
 };

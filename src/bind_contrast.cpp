@@ -32,8 +32,8 @@ Strength strength_of(const std::string& sign) {
 
 }  // namespace
 
-// r of each point with each neighbour in its row of `index`, over the request's
-// features of `x` (data, or held points), as a search returns it.
+// r of each point with each neighbour in its row of `index`, as a search
+// returns it. Uses the request's features of `x` (data, or held points).
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_pair_correlations(SEXP x, Rcpp::IntegerMatrix index,
                                  Rcpp::List request) {

@@ -17,9 +17,8 @@ constexpr int kSafeDigits = 15;
 // A double represents every whole number up to this one.
 constexpr double kLargestWhole = 9007199254740992;
 
-// Digits beyond kSafeDigits are written only if fewer digits read as another
-// double, by the C library or by R, whose conversion is sometimes off by one
-// bit.
+// Digits beyond kSafeDigits are written only if the C library or R reads fewer
+// digits as another double. R's conversion is sometimes off by one bit.
 void append_number(double x, int digits, std::string& text) {
   if (!std::isfinite(x)) {
     text += R_IsNA(x) ? "NA" : std::isnan(x) ? "NaN" : x > 0 ? "Inf" : "-Inf";

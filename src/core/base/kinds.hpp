@@ -7,9 +7,9 @@
 
 namespace fsknn {
 
-// A switch over one of these enumerations lists every value and has no default,
-// so that the compiler reports each switch that lacks a new value. After the
-// switch, this function handles invalid values:
+// A switch over one of these enumerations lists every value and has no default.
+// So the compiler reports each switch that lacks a new value. After the switch,
+// this function handles invalid values:
 
 /// Throws std::logic_error.
 [[noreturn]] void throw_unknown(const char* what, int value);

@@ -14,8 +14,8 @@
 namespace fsknn {
 
 /// Requests large pages, before the buffer is first written. The first access
-/// to each page costs as much as copying half of it, and rows in pages of their
-/// own need more translations than a processor caches.
+/// to each page costs as much as copying half of it. Rows in pages of their own
+/// also need more translations than a processor caches.
 template <class T>
 void in_large_pages(const Buffer<T>& buffer) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)

@@ -41,9 +41,9 @@ struct Stretch {
 /// How each thread of run_pieces() notices a request to stop.
 class PiecesListener final : public Listener {
  public:
-  /// The first thread reports its share to the progress and asks it whether to
-  /// go on, or else asks the listener it had before (may be null). The others
-  /// check `stop`.
+  /// The first thread reports its share to the progress, which may stop the
+  /// work. Without a progress it asks its previous listener (may be null). The
+  /// others check `stop`.
   PiecesListener(Stretch stretch, bool first, Listener* before,
                  const std::atomic<bool>& stop)
       : stretch_(stretch), first_(first), before_(before), stop_(stop) {}

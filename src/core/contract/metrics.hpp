@@ -37,10 +37,9 @@ struct Pearson : UnitDot<sign_> {
 };
 
 // Rows are whole ranks c, and their sums are sum c^2. A pair's sum is exact in
-// any order of the samples, so pairs with the same r have the same bits (if
-// they have the same ties). The square root of q^2, rounded, is q, so r of
-// equal rows is 1. Rows with weights or covariates have length 1, and sums of
-// 0.
+// any order of the samples. So pairs with the same r have the same bits, if
+// they have the same ties. The square root of q^2, rounded, is q, so r of equal
+// rows is 1. Rows with weights or covariates have length 1, and sums of 0.
 template <Sign sign_>
 struct Spearman : UnitDot<sign_> {
   static constexpr const char* name = "spearman";

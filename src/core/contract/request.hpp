@@ -86,8 +86,7 @@ struct Stats {
   double pairs_apart = 0;     ///< pairs pruned by sums or lengths before
   double pairs_exact = 0;     ///< pairs that the exact step computed
   double rows_redone = 0;     ///< recomputed: too many candidates, or too few
-  double rows_widened =
-      0;                  ///< recomputed rows that only a wider filter computed
+  double rows_widened = 0;    ///< recomputed rows that a wider filter finished
   double rows_short = 0;  ///< missing values: rows with fewer than k neighbours
   double seconds_prepare = 0, seconds_search = 0, seconds_emit = 0;
   double seconds_device = 0;  ///< GPUs: from prepared rows to merged lists

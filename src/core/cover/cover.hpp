@@ -1,9 +1,9 @@
 #pragma once
 
 // The (alpha, beta)-k-feature set problem (Cotta, Sloper, Moscato 2004) as a
-// set multi-cover. It asks for the fewest features such that each pair of
-// samples of different classes differs in at least alpha of them, and each pair
-// of the same class agrees in at least beta.
+// set multi-cover. It asks for the fewest features that cover all pairs of
+// samples. A pair of different classes must differ in at least alpha of them,
+// and a pair of the same class must agree in at least beta.
 
 #include <cstdint>
 #include <vector>

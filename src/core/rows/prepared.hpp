@@ -151,7 +151,8 @@ PreparedPoints prepare_points(const RowSource& source, const RowRecipe& recipe,
 Request suited(const Request& request, const RowSource& points,
                const RowSource* queries, Progress* progress = nullptr);
 
-/// The exponent for matrix_exponent() over points and queries (may be null).
+/// matrix_exponent() for the largest magnitude of points and queries (may be
+/// null).
 int common_exponent(const Request& request, const RowSource& points,
                     const RowSource* queries, int num_threads);
 

@@ -26,9 +26,8 @@ struct MatrixFacts {
   std::vector<std::int64_t> non_finite_rows;  ///< rows with such an entry
   std::vector<std::int64_t> constant;         ///< rows with max == min
   std::vector<std::int64_t> zero;             ///< rows of zeros only
-  std::vector<std::int64_t>
-      explained;                  ///< rows that covariates explain completely
-  double largest = 0.0;           ///< largest |x|
+  std::vector<std::int64_t> explained;        ///< rows that covariates explain
+  double largest = 0.0;                       ///< largest |x|
   std::int64_t largest_row = -1;  ///< the first row with it; -1: all are 0
 };
 

@@ -24,7 +24,7 @@ struct ListMatrix {
   bool empty(std::int64_t row) const { return k == 0 || point(row, 0) < 0; }
 };
 
-/// The order of correlations by nearness: r, |r| or -r.
+/// The measure of nearness of correlations: r, |r| or -r.
 enum class Strength { signed_r, absolute, negative };
 
 /// A group's lists, and r of their pairs in both groups, in the same layout.

@@ -92,9 +92,9 @@ TripleShare::TripleShare(const TripleOwners& owners,
       begin_(cut_at(part / parts, num_points)),
       end_(cut_at((part + 1) / parts, num_points)) {}
 
-// The end of one range and the beginning of the next are computed from the same
-// double, and the sums never decrease as the share grows. So every triple is in
-// exactly one range.
+// The end of one range and the beginning of the next come from the same double,
+// and the sums never decrease as the share grows. So every triple is in exactly
+// one range.
 TripleShare::Row TripleShare::cut_at(double share,
                                      std::int64_t num_points) const {
   const std::vector<std::int64_t>& apexes = owners_->apexes();

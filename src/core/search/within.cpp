@@ -317,7 +317,7 @@ WithinSample::WithinSample(const Request& request, const Within& within,
   all_ = queries == nullptr && within.once ? n * (n - 1) / 2 : rows * n;
   // A block pair is part of a search that samples all pairs itself.
   if (within.either) return;
-  // check() throws only if twice as many entries as fit are expected.
+  // check() throws only if it expects more than twice as many entries as fit.
   if (!(all_ > 2.0 * within.most)) return;
   points_ = std::make_unique<RowSubset>(
       points, sample_of(points.num_points(), request.skip, kSampled));

@@ -1,4 +1,4 @@
-# Covariates of samples, and what lm() makes of them.
+# Covariates of samples, with lm() as the reference.
 
 normal_numbers <- function(count, seed) {
   stats::qnorm(uniform_numbers(count, seed))
@@ -13,7 +13,7 @@ some_samples <- function(num_features, seed = 41) {
   )
 }
 
-# Correlations of lm()'s residuals. formula: with `y` on its left.
+# Returns the correlations of lm()'s residuals. `formula` has `y` on its left.
 residual_r <- function(x, formula, data, weights = NULL, ranked = FALSE) {
   if (ranked) {
     x <- t(apply(x, 1, rank))
@@ -27,7 +27,7 @@ residual_r <- function(x, formula, data, weights = NULL, ranked = FALSE) {
   stats::cov.wt(left, data$w / sum(data$w), cor = TRUE)$cor
 }
 
-# The covariates as the core is told, of a formula.
+# Returns the covariates that the core receives for a formula.
 design_for <- function(formula, data, ranked = FALSE, samples = NULL) {
   told <- list(adjust = formula, data = data)
   points <- list(values = matrix(0, 1, nrow(data)))

@@ -1,4 +1,4 @@
-# What there is to run on. Where FSKNN_REQUIRE_CUDA is "1" a missing GPU is a
+# Backends of this machine. If FSKNN_REQUIRE_CUDA is "1", a missing GPU is a
 # failure, not a skip.
 cuda_is_usable <- function() {
   fsknn:::backend_facts()$cuda$usable
@@ -19,15 +19,17 @@ skip_if_no_cuda <- function() {
   testthat::skip(paste("No CUDA:", reason))
 }
 
-# A plan but for what is free on a GPU, which changes while others use it.
+# Removes the free memory of GPUs from a plan, because it changes while others
+# use them.
 plan_of <- function(...) {
   plan <- knn_plan(...)
   plan$devices$memory_free <- rep(NA_real_, nrow(plan$devices))
   plan
 }
 
-# The most memory of a GPU for which points come in panels: with the filter's
-# rows on it ("panels"), and with those in the host's memory ("stretches").
+# Returns the largest memory limit of a GPU for which points are processed in
+# panels. The filter's rows are either on the GPU ("panels") or in host memory
+# ("stretches").
 limits_for_panels <- function(x, k, metric, ...) {
   most <- knn_plan(x, k, metric, backend = "cuda", devices = 1, ...)$bytes_peak
   limits <- c(panels = NA_real_, stretches = NA_real_)
@@ -44,12 +46,12 @@ limits_for_panels <- function(x, k, metric, ...) {
   limits[!is.na(limits)]
 }
 
-# One GPU, and all, if there are more.
+# Tries one GPU, and all if there are several.
 gpus_to_try <- function() {
   if (nrow(cuda_devices()) > 1) list(1, NULL) else list(1)
 }
 
-# The answer by definition: the core's exact step over all pairs.
+# Returns the answer by definition: the core's exact step over all pairs.
 brute_force <- function(x, query = NULL, k, metric, sign = "signed",
                         skip = integer(), query_skip = integer(),
                         weights = NULL, adjust = NULL) {
@@ -64,12 +66,12 @@ brute_force <- function(x, query = NULL, k, metric, sign = "signed",
   )
 }
 
-# A list of index and distance with the class that searches give theirs.
+# Adds the class of search results to a list of index and distance.
 as_neighbours <- function(found) {
   structure(found, class = "knn_neighbours")
 }
 
-# An environment variable for the rest of a test.
+# Sets an environment variable for the rest of a test.
 local_variable <- function(name, value, frame = parent.frame()) {
   old <- Sys.getenv(name, unset = NA)
   restore <- if (is.na(old)) {

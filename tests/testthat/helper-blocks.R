@@ -1,5 +1,5 @@
-# Matrices that are read by blocks, all of the values of x, by name. Of HDF5Array
-# and bigmemory only those that are installed.
+# Returns, by name, matrices that are read by blocks, all with the values of x.
+# Those of HDF5Array and bigmemory are included only if these are installed.
 block_matrices <- function(x) {
   skip_if_not_installed("DelayedArray")
   n <- nrow(x)
@@ -30,7 +30,8 @@ block_matrices <- function(x) {
   made
 }
 
-# Not by TENxMatrix(): HDF5Array 1.26 with rhdf5 2.42 can't open its own files.
+# TENxMatrix() is avoided: HDF5Array 1.26 with rhdf5 2.42 can't open its own
+# files.
 tenx_matrix <- function(x) {
   sparse <- methods::as(x + 0, "CsparseMatrix")
   dimnames(sparse) <- list(
@@ -54,15 +55,15 @@ tenx_matrix <- function(x) {
   DelayedArray::DelayedArray(seed)
 }
 
-# Temporary files that this process holds open. Their folder's name is not
-# looked at: a clone's may begin as theirs do.
+# Returns the temporary files that this process holds open. Only base names are
+# compared, because the folder of a clone may have a similar name.
 open_row_files <- function() {
   skip_if_not(dir.exists("/proc/self/fd"), "There is no /proc")
   open <- Sys.readlink(list.files("/proc/self/fd", full.names = TRUE))
   open[grepl("^fsknn-", basename(open))]
 }
 
-# Values that every metric takes.
+# Makes values that the metric accepts.
 metric_values <- function(metric, n, d, seed = 1) {
   x <- random_matrix(n, d, seed)
   switch(
@@ -78,8 +79,9 @@ metric_values <- function(metric, n, d, seed = 1) {
   )
 }
 
-# A seed in chunks that counts how many of them are read: list(seed, reads), an
-# environment with `chunks`. Gone when `frame` ends.
+# Makes a chunked seed that counts the chunks read: list(seed, reads), where
+# `reads` is an environment with `chunks`. Its class is removed when `frame`
+# ends.
 new_counted_seed <- function(x, chunk, frame) {
   methods::setClass(
     "CountedSeed",

@@ -1,11 +1,11 @@
-# Matrices to test on. All are made without touching the session's random
-# numbers: a small generator of our own (Park and Miller), so that results do
-# not depend on R's version either.
+# Test matrices. They come from a small generator (Park and Miller), which
+# leaves the session's random numbers alone. So they do not depend on the
+# version of R, either.
 uniform_numbers <- function(count, seed = 1) {
   whole_numbers(count, seed) / 2147483647
 }
 
-# From 1 to 2^31 - 2, exact in doubles.
+# Returns numbers from 1 to 2^31 - 2, which are exact in double.
 whole_numbers <- function(count, seed = 1) {
   state <- seed * 7919 %% 2147483647 + 1
   numbers <- double(count)
@@ -23,8 +23,8 @@ random_matrix <- function(num_points, num_features, seed = 1) {
   )
 }
 
-# Whole numbers 0 to `largest`, every row with at least two different ones:
-# full of ties, and no row without a correlation.
+# Makes whole numbers from 0 to `largest`, with at least two different ones in
+# each row. They have many ties, and every row has a correlation.
 small_integers <- function(num_points, num_features, largest = 3, seed = 1) {
   x <- floor((largest + 1) * uniform_numbers(num_points * num_features, seed))
   x <- matrix(x, num_points, num_features)
@@ -32,17 +32,17 @@ small_integers <- function(num_points, num_features, largest = 3, seed = 1) {
     constant <- apply(x, 1, function(row) max(row) == min(row))
     x[constant, 1] <- (x[constant, 1] + 1) %% (largest + 1)
   }
-  # No row of zeros, either.
+  # Rows of zeros are avoided, too.
   zero <- rowSums(x) == 0
   x[zero, 1] <- 1
   x
 }
 
-# Matrices on which fast arithmetic goes wrong, by name.
+# Returns matrices, by name, on which fast arithmetic fails.
 hard_matrices <- function() {
   base <- random_matrix(61, 13, seed = 3)
   near_ties <- function(gap) {
-    # Rows that differ from few others by `gap` in one entry.
+    # Each row differs from few others by `gap` in one entry.
     x <- base[rep(1:6, length.out = 61), ]
     at <- cbind(seq_len(61), rep_len(1:13, 61))
     x[at] <- x[at] * (1 + gap * seq_len(61))
@@ -70,9 +70,9 @@ hard_matrices <- function() {
   )
 }
 
-# Real data that is not part of the package: breast-cancer microarrays
-# (van 't Veer 2002, van de Vijver 2002) in a folder shared/data/nki295 above
-# the tests, or in the folder that FSKNN_SHARED names.
+# Real data outside the package: breast-cancer microarrays (van 't Veer 2002,
+# van de Vijver 2002). They are in a folder shared/data/nki295 above the tests,
+# or in the folder that FSKNN_SHARED names.
 nki295_folder <- function() {
   shared <- Sys.getenv("FSKNN_SHARED")
   candidates <- if (nzchar(shared)) shared
@@ -98,7 +98,7 @@ read_nki295 <- function(name) {
   readRDS(file.path(folder, name))
 }
 
-# An answer without the name of what was read.
+# Removes the name of the container's element from an answer.
 values_of <- function(answer) {
   if (inherits(answer, "mst_knn")) {
     answer[c("edges", "tree")] <- lapply(answer[c("edges", "tree")], values_of)

@@ -1,9 +1,8 @@
-# Digests of answers: digests.csv holds those that are the package's for ever.
+# Digests of answers. Those in digests.csv must never change.
 
-# --- Matrices, of whole numbers and powers of two: the same on every machine,
-# --- whatever its libm.
+# --- Matrices of whole numbers and powers of two, equal with every libm ------
 
-# Nearly a bell about 0: sums of four whole numbers, times 2^-31.
+# Sums of four whole numbers, times 2^-31, are nearly normal around 0.
 bell_matrix <- function(num_points, num_features, seed) {
   four <- matrix(whole_numbers(4 * num_points * num_features, seed), nrow = 4)
   matrix((colSums(four) - 0x1p32) * 0x1p-31, num_points, num_features)
@@ -16,7 +15,7 @@ tied_matrix <- function(num_points, num_features, seed) {
   )
 }
 
-# By name; `queries` are rows of the same kind.
+# Returns matrices by name. `queries` are rows of the same kind.
 digest_matrices <- function() {
   bell <- bell_matrix(210, 19, seed = 101)
   copies <- bell[rep_len(1:31, 210), ] * rep_len(c(1, 1, -1), 210)
@@ -37,17 +36,17 @@ digest_matrices <- function() {
   )
 }
 
-# Every seventh value or so is missing, and nearly all of a row.
+# About every seventh value is missing, and nearly a whole row.
 with_gaps <- function(x, seed) {
   x[(whole_numbers(length(x), seed) %/% 4096) %% 7 == 0] <- NA
   x[3, -(1:2)] <- NA
   x
 }
 
-# --- Answers as bytes.
+# --- Answers as bytes --------------------------------------------------------
 
-# Of those parts that an answer has, in this order; lists have a vector for each
-# point, whose lengths count too.
+# An answer has some of these parts, in this order. Lists have a vector for each
+# point, and their lengths count, too.
 answer_parts <- c(
   "index", "from", "to", "rank", "distance", "correlation", "similarity",
   "membership"
@@ -65,7 +64,7 @@ answer_bytes <- function(answer) {
   unlist(bytes)
 }
 
-# What is missing has no bits that could be relied on.
+# The bits of missing values are not defined, so they are replaced.
 plain_bytes <- function(values, whole) {
   values <- if (whole) as.integer(values) else as.double(values)
   values[is.na(values)] <- if (whole) -1L else -1
@@ -76,9 +75,9 @@ digest_of <- function(answer) {
   digest::digest(answer_bytes(answer), "sha256", serialize = FALSE)
 }
 
-# --- The table.
+# --- The table ---------------------------------------------------------------
 
-# Where FSKNN_WRITE_DIGESTS is "1", what is found is written, not compared.
+# If FSKNN_WRITE_DIGESTS is "1", digests are written, not compared.
 writes_digests <- function() {
   identical(Sys.getenv("FSKNN_WRITE_DIGESTS"), "1")
 }
@@ -92,10 +91,10 @@ digest_table <- function() {
   stats::setNames(table$sha256, table$key)
 }
 
-# What was found, by key.
+# Holds the digests found, by key.
 digests_seen <- new.env(parent = emptyenv())
 
-# answers: a list with the case's key as the name of each.
+# `answers` is a list named by the keys of the cases.
 expect_digests <- function(answers, label) {
   found <- vapply(answers, digest_of, "")
   known <- if (writes_digests()) {

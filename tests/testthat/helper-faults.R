@@ -1,13 +1,13 @@
-# Faults that can't be provoked on the machine at hand, made up (cuda/device/faults.hpp).
+# Simulates faults that this machine can't produce (cuda/device/faults.hpp).
 
-# CUDA's numbers of its errors.
+# These are CUDA's error numbers.
 cuda_errors <- c(
   invalid_value = 1L, memory = 2L, initialization = 3L, old_driver = 35L,
   no_device = 100L, mismatch = 803L, illegal_address = 700L,
   launch_failure = 719L, unknown = 999L
 )
 
-# What is tested is in a build with CUDA only, with or without a GPU.
+# The simulation exists only in a build with CUDA, with or without a GPU.
 skip_if_no_faults <- function() {
   if (fsknn:::cpp_fake_machine(NULL)) {
     return(invisible(TRUE))
@@ -18,8 +18,8 @@ skip_if_no_faults <- function() {
   testthat::skip("Built without CUDA.")
 }
 
-# Runs `expr` while the nth CUDA call with that text fails. Gives its value or
-# its error, how many calls had that text, and whether one failed.
+# Runs `expr` while the nth CUDA call with this text fails. Returns its value or
+# error, the number of calls with this text, and whether one failed.
 with_fault <- function(expr, error, text = "", nth = 1, device = -1L) {
   fsknn:::cpp_arm_fault(list(
     text = text, nth = nth, code = cuda_errors[[error]], device = device
@@ -30,7 +30,7 @@ with_fault <- function(expr, error, text = "", nth = 1, device = -1L) {
   list(value = value, matched = report$matched, fired = report$fired)
 }
 
-# GPUs that this installation was compiled for, whatever it was compiled for.
+# Describes GPUs with an architecture that this installation supports.
 fake_gpus <- function(name, free = 40 * 2^30, shared = 227L * 1024L) {
   compiled <- fsknn:::backend_facts()$cuda$architectures
   arch <- sub("[^0-9]*([0-9]+).*", "\\1", compiled)
@@ -45,7 +45,7 @@ fake_gpus <- function(name, free = 40 * 2^30, shared = 227L * 1024L) {
   )
 }
 
-# From here to the end of the test this is the machine.
+# Replaces the machine until the test ends.
 local_machine <- function(devices = fake_gpus(character()), error = NULL,
                           driver = 13000L, runtime = 13000L,
                           env = parent.frame()) {

@@ -1,6 +1,6 @@
-# Data for the tests of what the nearest are worth.
+# Data for the tests of the significance of nearest points.
 
-# An outcome that some points follow.
+# Makes an outcome that is correlated with some points.
 followed <- function(num_points = 60, num_samples = 11, seed = 71) {
   x <- random_matrix(num_points, num_samples, seed = seed)
   outcome <- drop(random_matrix(1, num_samples, seed = seed + 1))
@@ -11,7 +11,7 @@ followed <- function(num_points = 60, num_samples = 11, seed = 71) {
   list(x = x, outcome = outcome)
 }
 
-# As draw_permutations() in the call that is compared.
+# Draws as draw_permutations() does in the call that is compared.
 drawn_by <- function(seed, ...) {
   set.seed(seed)
   fsknn:::draw_permutations(...)

@@ -1,10 +1,11 @@
-# R processes of their own, that a test ends by a signal.
+# Separate R processes, which a test ends by a signal.
 
-# Seconds after which a process hangs: beside much else, R alone takes 10 to start.
+# After this many seconds a process has hung. On a busy machine, R alone takes
+# 10 s to start.
 patience <- 300
 
-# Starts `lines` (code of R, with fsknn attached) and gives the process's
-# number and the files it writes to: `out` says what it wants said.
+# Starts `lines` (R code, with fsknn attached). Returns the process number and
+# the files that it writes: `out` is for its messages.
 start_child <- function(lines) {
   out <- tempfile("child-")
   script <- tempfile(fileext = ".R")
@@ -21,8 +22,8 @@ start_child <- function(lines) {
     "invisible(file.rename(paste0(out, '.pid.part'), paste0(out, '.pid')))",
     lines
   ), script)
-  # A child of Rscript can be told to stop, even where R itself was started so
-  # that it can't (in the background of a shell).
+  # A child of Rscript can be interrupted, even if R itself was started so that
+  # it can't (in the background of a shell).
   system2(
     file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(script)),
     wait = FALSE, stdout = FALSE, stderr = FALSE
@@ -40,7 +41,7 @@ wait_for <- function(condition, seconds) {
   condition()
 }
 
-# What the child said, as words; it is ended where it says nothing.
+# Returns the words of the child. It is killed if it writes nothing.
 said_by <- function(child, seconds = patience) {
   if (!wait_for(function() file.exists(child$out), seconds)) {
     tools::pskill(child$pid, tools::SIGKILL)
@@ -49,9 +50,9 @@ said_by <- function(child, seconds = patience) {
   strsplit(trimws(readLines(child$out, warn = FALSE)), " +")[[1]]
 }
 
-# Seconds of all cores that a process has had so far, as Linux tells; NA
-# elsewhere, and of a process that is gone. Beside other work they are what they
-# are on a free machine, and elapsed seconds are not.
+# Returns the CPU seconds of a process on all cores by Linux's count. They are
+# NA elsewhere, and for a process that has ended. Unlike elapsed seconds, they
+# hardly depend on other work of the machine.
 cpu_seconds_of <- function(pid) {
   told <- suppressWarnings(try(
     readLines(file.path("/proc", pid, "stat")), silent = TRUE
@@ -59,22 +60,22 @@ cpu_seconds_of <- function(pid) {
   if (inherits(told, "try-error")) {
     return(NA_real_)
   }
-  # The name of the program, in brackets, may have blanks in it.
+  # The name of the program, in brackets, may contain blanks.
   fields <- strsplit(sub("^.*[)] ", "", told), " ")[[1]]
   ticks <- as.double(system2("getconf", "CLK_TCK", stdout = TRUE))
   sum(as.double(fields[12:13])) / ticks
 }
 
-# The same of what is done here.
+# Returns the CPU seconds of this code.
 cpu_seconds <- function(code) {
   time <- system.time(code)
   sum(time[c("user.self", "sys.self")])
 }
 
-# Sends SIGINT to a child that runs `call` (after `setup`) again and again, so
-# that no machine is too fast for it, once it has run for `delay` seconds. Gives
-# what came of it, the seconds of its threads until then (of the clock where the
-# system does not tell), whether the next call works, and what was left in the
+# Sends SIGINT to a child after `delay` seconds. The child runs `call` (after
+# `setup`) repeatedly, so that no machine is too fast. Returns how it ended, and
+# the seconds of its threads until then (elapsed seconds if the system has no
+# count). It also returns whether the next call works, and what was left in the
 # temporary folder.
 interrupt_call <- function(setup, call, delay) {
   child <- start_child(c(
@@ -111,7 +112,7 @@ interrupt_call <- function(setup, call, delay) {
   )
 }
 
-# A second of two threads.
+# The limit is a second of two threads.
 expect_interrupted <- function(setup, call, delay = 1, within = 2) {
   testthat::skip_on_os("windows")
   got <- interrupt_call(setup, call, delay)
@@ -121,7 +122,7 @@ expect_interrupted <- function(setup, call, delay = 1, within = 2) {
   testthat::expect_identical(got$left, "0")
 }
 
-# Other functions in place of some of the package's, until the test ends.
+# Replaces some of the package's functions until the test ends.
 local_functions <- function(..., env = parent.frame()) {
   namespace <- asNamespace("fsknn")
   put <- function(functions) {

@@ -1,22 +1,23 @@
-# The naive reference: plain R, double, one pair or one matrix at a time, and
-# for each metric another formula or another implementation than the package's.
-# What must be scaled so that R's own functions neither overflow nor underflow
-# is scaled by powers of two, which is exact.
+# The naive reference: plain R in double, one pair or one matrix at a time. Each
+# metric uses another formula or implementation than the package. Values that
+# would overflow or underflow in R's own functions are scaled by powers of two,
+# which is exact.
 
 power_of_two <- function(magnitude) {
   2^floor(log2(magnitude))
 }
 
 scale_rows <- function(x) {
-  x <- x + 0 # double
+  x <- x + 0 # converts to double
   largest <- apply(abs(x), 1, max)
   by <- ifelse(largest == 0, 1, power_of_two(largest))
-  # In two steps: 1 / 2^-1074 is beyond double's range.
+  # The division has two steps, because 1 / 2^-1074 is beyond the range of a
+  # double.
   half <- power_of_two(sqrt(by))
   x / half / (by / half)
 }
 
-# The distance of every row of x (down) to every row of y (across).
+# Returns the distance of every row of x (rows) to every row of y (columns).
 naive_distance <- function(x, y = x, metric, sign = "signed") {
   switch(
     metric,
@@ -30,7 +31,7 @@ naive_distance <- function(x, y = x, metric, sign = "signed") {
       switch(sign, signed = 1 - r, absolute = 1 - abs(r), negative = 1 + r)
     },
     cosine = {
-      # Half the squared chord between two points of the unit sphere.
+      # This is half the squared chord between two points of the unit sphere.
       a <- scale_rows(x)
       b <- scale_rows(y)
       a <- a / sqrt(rowSums(a^2))
@@ -44,25 +45,25 @@ naive_distance <- function(x, y = x, metric, sign = "signed") {
       units <- vapply(list(p, q), function(row) {
         if (all(row == 0)) 1 else power_of_two(max(abs(row)))
       }, 0)
-      # R adds up in long double.
+      # R sums in long double.
       sum <- sum((p / units[[1]]) * (q / units[[2]]))
       0 - sum * min(units) * max(units)
     }),
     manhattan = each_pair(x, y, in_own_unit(function(p, q) sum(abs(p - q)))),
     chebyshev = each_pair(x, y, function(p, q) max(abs(p - q))),
-    # By the ratio of the smaller magnitude to the larger, which overflows
-    # nowhere.
+    # The ratio of the smaller to the larger magnitude never overflows.
     canberra = each_pair(x, y, function(p, q) {
       ratio <- pmin(abs(p), abs(q)) / pmax(abs(p), abs(q))
       term <- ifelse(sign(p) * sign(q) < 0, 1, (1 - ratio) / (1 + ratio))
       sum(term[p != 0 | q != 0])
     }),
-    # Bray and Curtis' form.
+    # This is the form of Bray and Curtis.
     proportional = each_pair(x, y, function(p, q) {
       unit <- power_of_two(max(p, q))
       sum(abs(p / unit - q / unit)) / sum(p / unit + q / unit)
     }),
-    # Of sets: what one has and the other has not, of what either has.
+    # For sets, this is the share of elements in only one set among those in
+    # either.
     jaccard = each_pair(x, y, function(p, q) {
       sum(xor(p, q)) / sum(p | q)
     }),
@@ -72,11 +73,11 @@ naive_distance <- function(x, y = x, metric, sign = "signed") {
   )
 }
 
-# Rows of length 1 whose products are biweight midcorrelations, by Langfelder
-# and Horvath's (2012) formulas and R's own medians.
+# Returns rows of length 1 whose products are biweight midcorrelations. The
+# formulas are those of Langfelder and Horvath (2012), with R's own medians.
 biweight_rows <- function(x) {
   rows <- apply(x + 0, 1, function(row) {
-    # So that no difference overflows.
+    # The scale prevents overflow of differences.
     row <- row / max(1, power_of_two(max(abs(row))) / 2^990)
     far <- row - stats::median(row)
     mad <- stats::mad(row, constant = 1)
@@ -93,7 +94,7 @@ biweight_rows <- function(x) {
   t(rows)
 }
 
-# A pair in units of the size of its own largest difference.
+# Scales a pair by its own largest difference.
 in_own_unit <- function(fun) {
   function(p, q) {
     largest <- max(abs(p - q))
@@ -115,17 +116,17 @@ each_pair <- function(x, y, fun) {
   result
 }
 
-# How far the package's distance may be from the reference's: relative to
-# the larger of the distance and the metric's own scale. Correlations, cosine
-# and proportional are one less a number of size 1, so that scale is 1 (r itself
-# is good to about d units in the last place); the others are sums of like signs,
-# good to about d units in the last place of themselves; a maximum is exact.
+# Returns the tolerance for distances, relative to the larger of the distance
+# and the metric's own scale. Correlations, cosine and proportional are 1 minus
+# a number of size 1, so their scale is 1 (r itself is accurate to about d ulp).
+# The others are sums of terms with one sign, accurate to about d ulp. A maximum
+# is exact.
 metric_tolerance <- function(metric) {
   switch(metric, chebyshev = 0, 1e-13)
 }
 
-# Of an inner product, terms of either sign, the scale is the two rows' lengths,
-# for which the point's largest product stands.
+# An inner product has terms of either sign. Its scale is that of the rows'
+# lengths, represented by the point's largest product.
 metric_scale <- function(metric, reference) {
   if (metric == "inner_product") {
     reference[!is.finite(reference)] <- 0
@@ -134,11 +135,11 @@ metric_scale <- function(metric, reference) {
   if (metric %in% c("euclidean", "manhattan", "chebyshev")) 0 else 1
 }
 
-# nn: what knn_search() or knn_query() gave. reference: distances of every point
-# (rows) to every candidate (columns), Inf where a candidate doesn't count.
-# Holds if each distance is that of its index, and if the r-th distance is the
-# reference's r-th smallest, so that another neighbour can stand there only
-# where the reference's own distances are as close as the tolerance.
+# `nn` is a result of knn_search() or knn_query(). `reference` has the distances
+# of every point (rows) to every candidate (columns), Inf for candidates that do
+# not count. Each distance must be that of its index. The r-th distance must be
+# the reference's r-th smallest. So another neighbour is accepted only if the
+# reference's own distances are within the tolerance.
 expect_same_neighbours <- function(nn, reference, metric,
                                    tolerance = metric_tolerance(metric)) {
   k <- ncol(nn$index)
@@ -151,7 +152,7 @@ expect_same_neighbours <- function(nn, reference, metric,
     allowed <- allowed + 2^-1074 # the grid of subnormal distances
   }
   belongs <- all(abs(nn$distance - own) <= allowed)
-  # Both sides carry the error.
+  # Both sides have the error.
   nearest <- all(abs(own - smallest) <= 2 * allowed)
   distinct <- !any(apply(nn$index, 1, anyDuplicated))
   testthat::expect(
@@ -165,8 +166,8 @@ expect_same_neighbours <- function(nn, reference, metric,
   invisible(nn)
 }
 
-# As knn_search() orders: by (distance, index). For matrices on which the
-# reference's arithmetic is exact.
+# Orders by (distance, index), as knn_search() does. It is for matrices on which
+# the reference's arithmetic is exact.
 naive_knn <- function(x, k, metric, sign = "signed") {
   distance <- naive_distance(x, metric = metric, sign = sign)
   diag(distance) <- Inf
@@ -175,8 +176,8 @@ naive_knn <- function(x, k, metric, sign = "signed") {
   list(index = index, distance = matrix(distance[pick], ncol = k))
 }
 
-# expect_identical() without its report of differences, which takes longer than
-# all the rest.
+# Works as expect_identical() without a report of differences, which takes
+# longer than all the rest.
 expect_same_bits <- function(found, expected, label = "the answer") {
   testthat::expect(
     identical(found, expected),
@@ -190,7 +191,7 @@ expect_same_bits <- function(found, expected, label = "the answer") {
   invisible(found)
 }
 
-# Neighbours without the names of their points.
+# Removes the names of points from neighbours.
 without_names <- function(found) {
   found$index <- unname(found$index)
   found$distance <- unname(found$distance)
@@ -206,7 +207,7 @@ without_self <- function(distance) {
   distance
 }
 
-# Every metric with every sign that it has.
+# Returns every metric with each of its signs.
 all_metrics <- function() {
   table <- fsknn:::metric_table()
   signed <- expand.grid(
@@ -216,7 +217,8 @@ all_metrics <- function() {
   rbind(signed, data.frame(metric = table$name[!table$has_sign], sign = "signed"))
 }
 
-# Runs `fun(metric, sign, backend)` for every metric, sign and backend here.
+# Runs `fun(metric, sign, backend)` for every metric, sign and backend of this
+# machine.
 for_all_metrics <- function(fun, metrics = all_metrics()) {
   for (backend in backends_here()) {
     for (row in seq_len(nrow(metrics))) {
@@ -225,9 +227,10 @@ for_all_metrics <- function(fun, metrics = all_metrics()) {
   }
 }
 
-# Proportional takes no negative values, Jaccard and Sorensen only 0 and 1: what
-# is above 0, or the first feature of a row that has nothing above it. Products
-# of entries beyond 2^490 could be beyond double's range.
+# Makes values valid for a metric. Proportional takes no negative values.
+# Jaccard and Sorensen take only 0 and 1: entries above 0 become 1, and a row
+# without any gets its first feature. Products of entries above 2^490 could
+# overflow.
 values_for <- function(x, metric) {
   facts <- fsknn:::metric_facts(metric)
   largest <- max(abs(x), na.rm = TRUE)
@@ -242,7 +245,7 @@ values_for <- function(x, metric) {
   if (facts$non_negative) abs(x) else x
 }
 
-# What a row is filled with that the metric has no value for.
+# A row filled with this value has no distance under the metric.
 undefined_value <- function(metric) {
   if (fsknn:::metric_facts(metric)$undefined_rows == "constant") 5 else 0
 }
@@ -251,8 +254,8 @@ is_correlation <- function(metric) {
   metric %in% c("pearson", "spearman", "bicor")
 }
 
-# Kruskal's algorithm on all pairs, by (distance, lower, higher number): rows
-# low, high. points: whose numbers they are.
+# Runs Kruskal's algorithm on all pairs, ordered by (distance, lower, higher
+# number). Returns rows low, high. `points` are the numbers of the points.
 naive_tree <- function(distance, points = seq_len(nrow(distance))) {
   if (length(points) < 2) {
     return(matrix(0L, 0, 2))
@@ -276,8 +279,8 @@ naive_is_near <- function(distance, i, j, points, k) {
   j %in% utils::head(others[order(distance[i, others], others)], k)
 }
 
-# MST-kNN by its definition: each component's own tree, made anew, and cut.
-# Gives a list of components, each a vector of points.
+# Computes MST-kNN by its definition: each component gets its own tree, which is
+# cut. Returns a list of components, each a vector of points.
 naive_mst_knn <- function(distance, points = seq_len(nrow(distance))) {
   k <- max(1, floor(log(length(points))))
   tree <- naive_tree(distance, points)
@@ -298,7 +301,7 @@ naive_mst_knn <- function(distance, points = seq_len(nrow(distance))) {
   do.call(c, lapply(pieces, naive_mst_knn, distance = distance))
 }
 
-# Components to cluster numbers: the largest first, then by first point.
+# Numbers the components: the largest first, then by first point.
 naive_membership <- function(components, num_points) {
   components <- components[
     order(-lengths(components), vapply(components, min, 0))
@@ -310,7 +313,7 @@ naive_membership <- function(components, num_points) {
   membership
 }
 
-# All permutations of 1 to num, one in each column.
+# Returns all permutations of 1 to num, one in each column.
 permutations_of <- function(num) {
   if (num == 1) {
     return(matrix(1L))

@@ -1,6 +1,6 @@
-# The naive reference of triples: every triple by itself, in plain R, by the
-# formula of CoMet's authors (numerators of pairs and of three), where the
-# package takes maxima.
+# The naive reference for triples, in plain R, one triple at a time. It uses the
+# formula of CoMet's authors (numerators of pairs and of triples), where the
+# package uses maxima.
 naive_triples <- function(x, rows = seq_len(nrow(x))) {
   x <- x + 0
   rows <- rows[rowSums(x[rows, , drop = FALSE]) > 0]
@@ -15,7 +15,7 @@ naive_triples <- function(x, rows = seq_len(nrow(x))) {
     of_three <- 3 * (sum(n) - low(a, b, c)) / (2 * sum(sums))
     pairs <- 2 * n / (sums[c(1, 1, 2)] + sums[c(2, 3, 3)])
     maxima <- sums[c(1, 1, 2)] + sums[c(2, 3, 3)] - n
-    # Of the pairs 12, 13, 23: the two that a point is in.
+    # For the pairs 12, 13, 23, these are the two that contain a point.
     most <- min(
       maxima[[1]] + maxima[[2]] - sums[[1]],
       maxima[[1]] + maxima[[3]] - sums[[2]],
@@ -29,8 +29,8 @@ naive_triples <- function(x, rows = seq_len(nrow(x))) {
   found
 }
 
-# Small whole numbers, so that all sums are exact: full of ties and zeros, with
-# rows that are there twice.
+# Makes small whole numbers, so that all sums are exact. They have many ties and
+# zeros, and some rows are repeated.
 counts_matrix <- function(num_points, num_features, most = 3, seed = 1) {
   x <- matrix(
     whole_numbers(num_points * num_features, seed) %% (most + 1),
@@ -42,7 +42,8 @@ counts_matrix <- function(num_points, num_features, most = 3, seed = 1) {
   x
 }
 
-# The same numbers, as no formula has the other's bits where sums are rounded.
+# Numbers are compared with a tolerance, because the two formulas round
+# differently.
 expect_same_triples <- function(found, expected) {
   expect_identical(nrow(found), nrow(expected))
   expect_identical(found$from, expected$from)

@@ -1,5 +1,5 @@
-# The later APIs of BiocNeighbors, by packages of its name and shape (folder
-# neighbours), each in a process of its own.
+# Later APIs of BiocNeighbors, simulated by packages of its name and form
+# (folder neighbours), each in its own process.
 
 data_for_apis <- function() {
   x <- random_matrix(30, 4)
@@ -72,7 +72,7 @@ expect_answers <- function(found) {
   )
   expect_identical(dim(found$find_empty$value$index), c(0L, 0L))
   expect_match(found$find_empty$warnings, "capped")
-  # which these versions do not warn of
+  # These versions do not warn of ties.
   expect_identical(found$find_ties$warnings, character())
 
   for (name in c("query", "query_index", "query_turned")) {
@@ -112,12 +112,12 @@ expect_answers <- function(found) {
   )) {
     expect_match(found[[name]], "out-of-range", info = name)
   }
-  # of queries, as R has it
+  # Negative numbers exclude queries, as in R.
   expect_identical(found$query_without, rows(query, -2))
   expect_match(found$find_wrong_ks, "must be equal")
   expect_match(found$find_negative_k, "positive")
 
-  # A row of zeros stays one, at distance 0 or 1 of others.
+  # A row of zeros stays unchanged, at distance 0 or 1 from others.
   zero <- found$find_zero_rows
   expect_identical(zero$index[c(3, 9), 1], c(9L, 3L))
   expect_equal(

@@ -1,6 +1,7 @@
-# What BiocNeighbors asks of its own exact algorithms, asked of ours.
+# Requirements of BiocNeighbors for its own exact algorithms, tested on ours.
 
-# As BiocNeighbors 1.16 has it; later versions are in test-bioc-neighbour_apis.R.
+# These tests are for BiocNeighbors 1.16; later versions are in
+# test-bioc-neighbour_apis.R.
 skip_if_no_neighbours <- function() {
   skip_if_not_installed("BiocNeighbors")
   skip_if(
@@ -17,7 +18,8 @@ ExhaustiveParam <- function(...) BiocNeighbors::ExhaustiveParam(...)
 
 theirs <- c(Euclidean = "euclidean", Manhattan = "manhattan")
 
-# By plain R: the k nearest rows of x to each row of y, ties by order().
+# Finds the k nearest rows of x for each row of y in plain R, with ties by
+# order().
 plain_nearest <- function(x, y = x, k, distance, self = FALSE) {
   between <- naive_distance(y, x, theirs[[distance]])
   if (self) {
@@ -43,7 +45,7 @@ plain_within <- function(x, y = x, threshold, distance) {
   )
 }
 
-# In order of index.
+# Sorts neighbours by index.
 sorted <- function(found) {
   at <- lapply(found$index, order)
   list(
@@ -352,7 +354,7 @@ test_that("too large a k is cut down with a warning, one below 1 an error", {
     "'k' capped at the number of observations$"
   )
   expect_identical(found, unclass(knn_query(x, y, 10, "euclidean")))
-  # which leaves 0 among one point, and of none
+  # This leaves k = 0 for one point or none.
   for (rows in list(1, integer())) {
     some <- x[rows, , drop = FALSE]
     expect_warning(
@@ -377,7 +379,7 @@ test_that("ties are warned of, unless told otherwise", {
   find <- function(x, k, ...) {
     findKNN(x, k = k, BNPARAM = param, ...)
   }
-  # with the one after the last, and among those found
+  # The tie may be with the next neighbour, or among those found.
   expect_warning(found <- find(rbind(1, 2, 3), 1), words, fixed = TRUE)
   expect_identical(dim(found$index), c(3L, 1L))
   expect_warning(find(rbind(1, 2, 3), 2), words, fixed = TRUE)
@@ -454,7 +456,7 @@ test_that("what makes no sense is an error", {
     queryKNN(x, query = x[, 0], k = 2, BNPARAM = param),
     "mismatch"
   )
-  # no feature: all points are alike
+  # Without features, all points are equal.
   found <- findKNN(
     x[, 0], k = 3, BNPARAM = param, warn.ties = FALSE
   )
@@ -630,14 +632,14 @@ test_that("scran's graphs and scater's UMAP take the parameter", {
     ))
   }
   skip_if_not_installed("scater")
-  # UMAP itself is random: from one seed twice
+  # UMAP itself is random, so both runs use the same seed.
   map <- function(...) {
     withr::with_seed(1, suppressWarnings(scater::calculateUMAP(
       t(SingleCellExperiment::reducedDim(set, "PCA")), pca = NULL,
       scale = FALSE, n_threads = 1, external_neighbors = TRUE, ...
     )))
   }
-  # (the default, k-means, takes random numbers)
+  # The default, k-means, uses random numbers.
   expect_identical(
     map(BNPARAM = param), map(BNPARAM = ExhaustiveParam())
   )

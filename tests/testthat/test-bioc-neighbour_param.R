@@ -21,7 +21,7 @@ test_that("a metric goes by its own name, in any case, or BiocNeighbors'", {
   )
   expect_identical(metric_of("Manhattan")$metric, "manhattan")
   expect_identical(metric_of("Spearman")$metric, "spearman")
-  # BiocNeighbors' cosine is a chord
+  # BiocNeighbors' cosine distance is a chord.
   expect_identical(metric_of("Cosine"), list(metric = "euclidean", unit = TRUE))
   expect_identical(metric_of("cosine"), metric_of("Cosine"))
   expect_identical(metric_of("COSINE"), metric_of("Cosine"))

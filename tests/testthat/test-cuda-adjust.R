@@ -1,6 +1,6 @@
-# Rows less what covariates explain, as a GPU prepares them.
+# Rows adjusted for covariates, as a GPU prepares them.
 
-# The rows that pairs are computed from.
+# Returns the prepared rows, from which distances are computed.
 adjusted_on <- function(backend, x, metric, adjust, weights = NULL,
                         ids = NULL) {
   options <- list(
@@ -21,8 +21,8 @@ test_that("a GPU adjusts rows as the CPU does, of any shape and type", {
   skip_if_no_cuda()
   for (d in c(7, 8, 9, 31, 295, 1025, 2049)) {
     x <- random_matrix(40, d, seed = d) * 10^seq(-300, 290, length.out = 40)
-    # Not so far off that covariates leave nothing of it: such rows are not
-    # prepared.
+    # The offset is small enough that covariates do not explain this row, since
+    # explained rows are not prepared.
     x[5, ] <- 1e3 + x[20, ] / max(abs(x[20, ]))
     whole <- small_integers(40, d, largest = 50)
     storage.mode(whole) <- "integer"

@@ -1,7 +1,7 @@
-# GPUs of one search show each other what they found: each must have learnt the
-# same filter of the points, whatever it held from searches before.
+# The GPUs of one search exchange their results. Each must therefore choose the
+# same filter for the points, whatever it holds from earlier searches.
 
-# The answer, and of how many bits the filter's numbers were.
+# Returns the answer, and the number of bits in the filter.
 ask_held <- function(points, x, k, metric, devices, chunk_size = 0L) {
   options <- list(
     metric = list(name = metric), sign = "signed", num_threads = 4L,
@@ -19,8 +19,8 @@ ask_held <- function(points, x, k, metric, devices, chunk_size = 0L) {
   )
 }
 
-# The most memory for which each way is taken: points in double on each GPU, in
-# panels, and with the filter's rows in the host's memory.
+# Returns the largest memory limit for each path: points in double on each GPU,
+# in panels, and with the filter's rows in host memory.
 limits_of_ways <- function(x, k, metric, devices) {
   limits <- c(whole = Inf)
   plan <- function(...) {
@@ -39,7 +39,7 @@ limits_of_ways <- function(x, k, metric, devices) {
 
 test_that("what is held of points is filtered as each search would filter", {
   skip_if_no_cuda()
-  # Bytes leave few more of 5 neighbours, and too many more of 300.
+  # Bytes leave few candidates for 5 neighbours, and too many for 300.
   x <- random_matrix(20000, 78, seed = 91)
   metric <- "manhattan"
   fresh <- lapply(c(5, 300), function(k) {
@@ -56,7 +56,7 @@ test_that("what is held of points is filtered as each search would filter", {
   for (devices in gpus_to_try()) {
     devices <- devices %||% seq_len(2)
     points <- ask_held(NULL, x, 5, metric, devices)
-    # The first device alone, then all of them, then those again.
+    # The first device searches alone, then all do, then the first again.
     for (at in c(1, 2, 1)) {
       found <- ask_held(
         points, x, c(5, 300)[[at]], metric, devices,
@@ -123,8 +123,8 @@ test_that("GPUs that learnt different filters don't believe each other", {
   }
 })
 
-# One row that the form of all others can't hold, wherever it stands: the points
-# are shuffled, and of these rows either GPU has some.
+# One row does not fit the number form of the others. The points are shuffled,
+# so such rows are on either GPU.
 test_that("a row that a form can't hold may be any GPU's", {
   skip_if_no_cuda()
   whole <- small_integers(4500, 20, largest = 2, seed = 93)

@@ -1,5 +1,5 @@
-# Graphs and queries on a GPU without a filter: points of a band meet once, and
-# where the GPU's tensor cores have doubles these make the products.
+# Graphs and queries on a GPU without a filter. Each pair of points in a band is
+# computed once, by tensor cores if the GPU has them for double.
 
 expect_same_pairs <- function(search, label) {
   expected <- search(backend = "cpu")
@@ -15,7 +15,7 @@ on_tensor_cores <- function(x, k, ...) {
   )
   grepl("tensor cores", plan$filter)
 }
-# Near and equal rows, opposite ones, one huge entry, next to nothing.
+# Has near, equal and opposite rows, one huge entry, and nearly empty rows.
 hard_rows <- function(n, d, seed) {
   x <- random_matrix(n, d, seed = seed)
   noise <- random_matrix(100, d, seed = seed + 1)
@@ -83,12 +83,12 @@ test_that("chunks, bands, GPUs and queries change nothing", {
   expect_same_pairs(
     function(...) knn_search(x, 130, constant = "isolate", ...), "isolated"
   )
-  # Less memory: fewer splits at a time, then panels.
+  # With less memory there are fewer splits at a time, then panels.
   peak <- rlang::with_options(
     fsknn.instruction_set = "auto/all",
     knn_plan(x[-7, ], 600, backend = "cuda", devices = 1, chunk_size = 128)
   )$bytes_peak
-  # Where there are no tensor cores for doubles the least is more of it.
+  # Without tensor cores for double, the minimum is higher.
   fits <- function(part) {
     plan <- try(silent = TRUE, rlang::with_options(
       fsknn.instruction_set = "auto/all",
@@ -129,7 +129,7 @@ test_that("many neighbours of long rows are found without a filter", {
   expect_identical(many$found, knn_search(x, 900, backend = "cpu"))
   plan <- knn_plan(x, 900, backend = "cuda", devices = 1)
   expect_match(plan$filter, "all pairs in double")
-  # A filter is still to be had.
+  # A filter is still available.
   withr::local_options(fsknn.instruction_set = "auto/16")
   expect_identical(ask(900), list(found = many$found, filtered = TRUE))
 })

@@ -1,5 +1,5 @@
-# Pairs of two blocks on a GPU: what the CPU finds, bit for bit, from the same
-# limits.
+# Pairs of two blocks on a GPU: the answer is that of the CPU, bit for bit, with
+# the same limits.
 
 search_on <- function(backend, x, k, ...) {
   options <- fsknn:::check_options(list(
@@ -28,7 +28,7 @@ expect_as_on_cpu <- function(x, k, a, b, limits = NULL, ..., label = NULL) {
 a <- c(101, 700)
 b <- c(701, 1500)
 
-# Those of the points of both blocks, of the graph so far.
+# Returns the limits of the points in both blocks, from a partial graph.
 limits_for <- function(x, k, metric, sign = "signed") {
   all <- knn_search(x[1:900, ], k, metric, sign, backend = "cpu")
   limits <- rep(Inf, 1400)
@@ -50,10 +50,10 @@ test_that("GPUs find between two blocks what the CPU finds", {
     )
     if (metric != "canberra") {
       expect_true(found$stats$filtered, label = label)
-      # Each pair once.
+      # Each pair is filtered once.
       expect_lte(found$stats$pairs_filtered, 600 * 800)
     }
-    # From limits: of some points none.
+    # With limits, some points get no pairs.
     limits <- limits_for(x, 7, metric, sign)
     expect_as_on_cpu(
       x, 7, a, b, limits,
@@ -64,7 +64,7 @@ test_that("GPUs find between two blocks what the CPU finds", {
       x, 7, a, b, limits,
       metric = metric, sign = sign, constant = "isolate", label = label
     )
-    # A block with itself, and the larger block first.
+    # A block is searched with itself, and the larger block comes first.
     expect_as_on_cpu(
       x, 7, b, NULL,
       metric = metric, sign = sign, constant = "isolate", label = label
@@ -83,7 +83,7 @@ test_that("lists of two blocks on GPUs are of any length", {
     for (k in c(1, 40, 300, 790, 1499)) {
       expect_as_on_cpu(x, k, a, b, metric = metric, label = paste(metric, k))
     }
-    # Few points, which no filter is for; and one.
+    # Few points, or one, are searched without a filter.
     expect_as_on_cpu(x, 9, c(1, 90), c(91, 1500), metric = metric)
     expect_as_on_cpu(x, 9, c(1, 1), c(1500, 1500), metric = metric)
     expect_as_on_cpu(x, 9, c(1, 1), NULL, metric = metric)
@@ -106,7 +106,7 @@ test_that("ties, equal rows and rows left out come out alike on GPUs", {
         x, 10, a, b,
         metric = metric, constant = "isolate", label = metric
       )
-      # At their own distances nothing is lost.
+      # With limits equal to the distances, no pair is lost.
       limits <- rep(Inf, 1400)
       first <- cumsum(found$count) - found$count
       full <- found$count == 10
@@ -151,8 +151,8 @@ test_that("blocks that a GPU has no room for are searched piece by piece", {
   x <- random_matrix(9000, 300, seed = 11)
   parts <- c("count", "index", "distance", "correlation")
   expected <- between_on("cpu", x, 5, c(1, 4500), c(4501, 9000))
-  # Each side's points as queries among the other's: without a filter, and by
-  # one (test_cuda_blocks.cpp has these plans).
+  # The points of each side are queries for the other: without a filter, and
+  # with one (test_cuda_blocks.cpp has these plans).
   for (limit in c(60e6, 100e6)) {
     found <- between_on(
       "cuda", x, 5, c(1, 4500), c(4501, 9000),
@@ -166,7 +166,7 @@ test_that("blocks that a GPU has no room for are searched piece by piece", {
 
 test_that("a whole search by blocks on a GPU is the search", {
   skip_if_no_cuda()
-  # Three blocks, of which each two meet; one would hold all.
+  # Three blocks are searched in pairs; one block would hold all points.
   withr::local_options(fsknn.split_size = 600)
   x <- random_matrix(1700, 40, seed = 12)
   for (metric in c("pearson", "euclidean", "proportional")) {
@@ -180,7 +180,7 @@ test_that("a whole search by blocks on a GPU is the search", {
     unlink(folder, recursive = TRUE)
     expect_identical(found$index, whole$index, label = metric)
     expect_identical(found$distance, whole$distance, label = metric)
-    # One limit, and one for each point.
+    # There is one limit for all, then one for each point.
     for (limit in list(whole$distance[[5, 4]], whole$distance[, 4])) {
       folder <- tempfile()
       expect_identical(

@@ -1,5 +1,5 @@
-# Rows of 0 and 1 on GPUs: tensor cores count what two rows both have, and what
-# is found is the CPU's, bit for bit.
+# Rows of 0 and 1 on GPUs. Tensor cores count common ones, and the answer is
+# that of the CPU, bit for bit.
 
 random_bits <- function(n, d, part = 0.1, seed = 1) {
   withr::with_seed(seed, {
@@ -48,13 +48,13 @@ test_that("ties, copies, full rows and nearly empty ones drop no neighbour", {
   x[1301:1400, ] <- 1
   x[1401:1500, ] <- 0
   x[cbind(1401:1500, 1:100)] <- 1
-  # As x[1, ] but for one feature each.
+  # These rows equal x[1, ] except in one feature each.
   x[1501:2000, ] <- x[rep(1, 500), ]
   at <- cbind(1501:2000, 1:500)
   x[at] <- 1 - x[at]
   for (metric in c("sorensen", "jaccard")) {
     for (k in c(1, 20, 400)) expect_same_bits_graph(x, k, metric)
-    # All alike, but for one.
+    # All rows are equal except one.
     expect_same_bits_graph(x[c(1, rep(2, 4400)), ], 5, metric)
     expect_same_bits_graph(x[, 1:3][rowSums(x[, 1:3]) > 0, ], 3, metric)
   }
@@ -98,7 +98,7 @@ test_that("bits that do not fit a GPU's memory are counted as they come", {
   )
 })
 
-# Small whole numbers, some rows of which are alike.
+# Makes small whole numbers with some equal rows.
 small_numbers <- function(n, d, largest, seed = 1) {
   withr::with_seed(seed, {
     x <- matrix(as.double(stats::rbinom(n * d, largest, 0.2)), n)
@@ -122,7 +122,7 @@ test_that("graphs of small whole numbers are the CPU's, by bits", {
   for (metric in c("proportional", "manhattan")) {
     for (k in c(1, 33, 300, 1100)) expect_same_bits_graph(x, k, metric)
     expect_same_bits_graph(x[c(1, rep(3, 4400)), ], 5, metric)
-    # What is no small whole number, and codes that would be too long.
+    # One value is not whole, or its code would be too long.
     for (other in list(0.5, 100)) {
       expect_same_bits_graph(replace(x, 4699, other), 7, metric)
       expect_identical(knn_stats()$filter_bits, 32L)
@@ -165,7 +165,7 @@ test_that("pairs of small whole numbers within a distance are the CPU's", {
   for (metric in c("manhattan", "proportional")) {
     apart <- sort(distances(metric))
     for (at in c(0, 0.2, 1)) {
-      # A distance that some pairs have.
+      # Some pairs have exactly this distance.
       limit <- apart[[1 + at * 1e4]]
       found <- function(backend) {
         within_search(x, limit, metric, backend = backend)
@@ -181,7 +181,8 @@ test_that("pairs of small whole numbers within a distance are the CPU's", {
   )
 })
 
-# Of 0 and 1, no row constant: copies, rows nearly empty and nearly full.
+# Makes rows of 0 and 1, none constant: copies, nearly empty and nearly full
+# rows.
 hard_bits <- function(n, d, part, seed = 1) {
   x <- random_bits(n, d, part, seed)
   x[n %/% 2 + seq_len(n %/% 10), ] <- x[seq_len(n %/% 10), ]
@@ -217,11 +218,11 @@ test_that("graphs of 0 and 1 by other metrics are the CPU's, by bits", {
   for (metric in c("euclidean", "cosine", "pearson")) {
     for (k in c(1, 33, 300, 1100)) expect_same_bits_graph(x, k, metric)
     expect_same_bits_graph(x[c(1, rep(3, 4400)), ], 5, metric)
-    # Three values, two of them in most rows.
+    # There are three values, and most rows have two of them.
     expect_same_bits_graph(replace(x, 4699, 2), 7, metric)
     expect_identical(knn_stats()$filter_bits, 16L, label = metric)
   }
-  # Two values each are enough for correlations.
+  # For correlations, two values in each row suffice.
   expect_same_bits_graph(x * (1 + seq_len(4700) %% 7) - 3, 9, "pearson")
   expect_identical(knn_stats()$filter_bits, 1L)
 })
@@ -277,8 +278,8 @@ test_that("queries and pairs of 0 and 1 within a distance are the CPU's", {
   )
 })
 
-# In panels, either way, and by group. bits: of the filter. Returns what they
-# were.
+# Searches in panels of both kinds, and by group. `bits` is that of the filter.
+# Returns the numbers of bits used.
 expect_parts_as_cpu <- function(x, k, metric, bits = NULL, label = "") {
   seen <- integer()
   see <- function(how) {
@@ -309,7 +310,7 @@ expect_parts_as_cpu <- function(x, k, metric, bits = NULL, label = "") {
       expect_lte(stats$bytes_device, limits[[way]])
     }
   }
-  # Blocks that stand together, as a user's points may.
+  # Points of a block are consecutive, as a user's points may be.
   block <- rep(1:3, c(nrow(x) - 2000, 1500, 500))
   for (between in list(FALSE, TRUE, "together")) {
     found <- function(backend, devices = NULL) {
@@ -322,8 +323,8 @@ expect_parts_as_cpu <- function(x, k, metric, bits = NULL, label = "") {
     expect_identical(
       found("cuda"), expected, label = paste(metric, label, between)
     )
-    # Of one list for all groups GPUs cannot have a part each: several take
-    # group after group as queries, of which rows of length 1 are not in bits.
+    # GPUs can't share one list for all groups. Several GPUs therefore search
+    # the groups as queries, for which rows of length 1 are not stored in bits.
     if (between == "together") {
       expect_identical(found("cuda", devices = 1), expected)
     }
@@ -342,13 +343,13 @@ test_that("small whole numbers are bits in panels and by group", {
     for (k in c(1, 9, 70)) {
       expect_parts_as_cpu(points, k, metric, 1L)
     }
-    # One value that is none, or too large: wider numbers.
+    # One value is not whole or too large, so wider numbers are used.
     for (other in c(0.5, 100)) {
       expect_parts_as_cpu(
         replace(points, cbind(8800, 3), other), 9, metric, 32L, other
       )
     }
-    # Or larger than any of the sample, if its row is not in that.
+    # One value is larger than any in the sample, which may not include its row.
     seen <- unlist(lapply(c(100, 5000, 8800), function(row) {
       expect_parts_as_cpu(
         replace(points, cbind(row, 3), 4), 9, metric, label = row
@@ -368,7 +369,7 @@ test_that("rows of 0 and 1 are bits in panels and by group", {
   for (metric in metrics) {
     expect_parts_as_cpu(x, 8, metric, 1L)
   }
-  # Three values in one row, which the sample is not likely to have.
+  # One row has three values, and the sample is unlikely to include it.
   for (metric in c("euclidean", "pearson")) {
     expect_parts_as_cpu(
       replace(x, cbind(8800, 3), 2), 8, metric, 16L, "other"

@@ -1,5 +1,5 @@
-# block = on GPUs: one search in which each two points meet once, whose answers
-# are the CPU's, bit for bit.
+# The argument `block` on GPUs: one search computes each pair once, and its
+# answers are those of the CPU, bit for bit.
 
 by_blocks <- function(x, k, metric, block, between, backend, ...) {
   knn_search(
@@ -11,7 +11,7 @@ by_blocks <- function(x, k, metric, block, between, backend, ...) {
 expect_same_by_blocks <- function(x, k, metric, block, label = "", ...,
                                   betweens = list(FALSE, TRUE, "together")) {
   for (between in betweens) {
-    # The GPU comes last: knn_stats() is of its search then.
+    # The GPU runs last, because knn_stats() describes the last search.
     on_cpu <- by_blocks(x, k, metric, block, between, "cpu", ...)
     on_gpu <- by_blocks(x, k, metric, block, between, "cuda", ...)
     expect_same_bits(
@@ -20,7 +20,7 @@ expect_same_by_blocks <- function(x, k, metric, block, label = "", ...,
   }
 }
 
-# Blocks of these sizes, which do not stand together.
+# Makes blocks of these sizes with shuffled points.
 blocks_of_sizes <- function(sizes, seed = 1) {
   withr::with_seed(seed, sample(rep(seq_along(sizes), sizes)))
 }
@@ -29,7 +29,8 @@ test_that("lists by block are those of the CPU, for every kind of filter", {
   skip_if_no_cuda()
   x <- random_matrix(6000, 30, seed = 3)
   x[5001:5100, ] <- x[1:100, ]
-  # One of k + 1 points, and sizes about whole blocks of slots.
+  # One block has k + 1 points, and other sizes are close to multiples of a
+  # tile.
   block <- blocks_of_sizes(c(2900, 2049, 513, 257, 256, 14, 11))
   for (metric in c(
     "pearson", "spearman", "euclidean", "manhattan", "chebyshev",
@@ -73,12 +74,13 @@ test_that("few and many neighbours, large and tiny blocks are the CPU's", {
     sizes <- c(3000, 1200, 799 - k, k + 1)
     expect_same_by_blocks(x, k, "euclidean", blocks_of_sizes(sizes))
   }
-  # Blocks of one point have neighbours in others.
+  # Points of blocks with one point have neighbours in others.
   expect_same_by_blocks(
     x, 1, "pearson", blocks_of_sizes(c(2500, 2497, 1, 1, 1)),
     betweens = list(TRUE, "together")
   )
-  # Forty blocks, and more than slots are worth: one point or two in each.
+  # There are forty blocks, then more than is efficient: one point or two in
+  # each.
   expect_same_by_blocks(x, 2, "pearson", rep_len(1:40, 5000))
   expect_same_by_blocks(
     x, 1, "manhattan", rep_len(1:2500, 5000), betweens = list("together")
@@ -91,7 +93,7 @@ test_that("copies, near-ties and long rows do not change what is found", {
   copies <- base[rep_len(1:20, 6000), ]
   ties <- small_integers(6000, 6, largest = 3)
   block <- blocks_of_sizes(c(4000, 1500, 500))
-  # More alike than lists have room for: rows are done again.
+  # More near-duplicates than lists can hold make rows recomputed.
   expect_same_by_blocks(copies, 4, "euclidean", block)
   expect_gt(knn_stats()$rows_redone, 0)
   expect_same_by_blocks(ties, 7, "manhattan", block)

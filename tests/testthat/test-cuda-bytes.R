@@ -1,11 +1,12 @@
-# Products of bytes on a GPU, which "auto/int8" asks for whether or not they
-# pay, and of halves ("auto/float16"). A library built with FSKNN_CUDA_ARCH=90 has on Hopper
-# the code of all other GPUs, products by warps, one with 90a that of warpgroups.
+# Products of bytes on a GPU, which "auto/int8" forces even if they are slower,
+# and of halves ("auto/float16"). On Hopper, a library built with
+# FSKNN_CUDA_ARCH=90 uses the code of all other GPUs, products by warps. One
+# built with 90a uses warpgroups.
 
 num_filtered <- 4500
 
-# Answers of the GPU by bytes and by halves, and the CPU's. form: that the GPU
-# is seen to have filtered by when asked for bytes; NULL: either.
+# Compares the GPU's answers by bytes and by halves with the CPU's. `form` is
+# the form that the GPU reports when bytes are requested, or NULL for either.
 expect_same_by_bytes <- function(x, k, metric = "pearson", sign = "signed",
                                  form = NULL, query = NULL) {
   label <- paste(metric, sign, "k =", k, "d =", ncol(x))
@@ -74,7 +75,8 @@ test_that("products of bytes drop no near-tie, and no tie", {
 test_that("products of bytes are right for rows of few large entries", {
   skip_if_no_bytes()
   x <- random_matrix(num_filtered, 78, seed = 35)
-  # Constant but for one, alike, opposite, and one huge entry.
+  # There are rows that are constant except for one entry, equal rows, opposite
+  # rows, and one huge entry.
   hard <- x
   hard[4001:4100, ] <- x[1:100, ] * (1 + 1e-7 * x[201:300, ])
   hard[4101:4150, ] <- x[1:50, ]
@@ -104,7 +106,7 @@ test_that("queries by products of bytes are those of the CPU", {
   query <- rbind(random_matrix(500, 78, seed = 39), x[1:50, ], -x[1:50, ])
   wild <- rbind(query, diag(78), replace(x[1, ], 5, 1e200))
   for (sign in c("signed", "absolute", "negative")) {
-    # Of magnitudes the worst row decides.
+    # For magnitudes, the worst row decides.
     form <- if (sign != "absolute") "int8"
     expect_same_by_bytes(x, 6, "pearson", sign, query = query, form = form)
     expect_same_by_bytes(x, 300, "pearson", sign, query = wild)

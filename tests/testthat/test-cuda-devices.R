@@ -1,7 +1,7 @@
-# However the work is cut up over GPUs and over their memory, the answer is the
-# same, bit for bit.
+# The answer is the same, bit for bit, for any division of the work among GPUs
+# and in their memory.
 
-# 1, 2 and 4 GPUs, as far as there are so many.
+# Returns sets of 1, 2 and 4 GPUs, as far as they exist.
 device_sets <- function() {
   lapply(
     Filter(function(count) count <= nrow(cuda_devices()), c(1, 2, 4)), seq_len
@@ -28,7 +28,7 @@ test_that("chunks, GPUs and their memory do not change a graph", {
   for (metric in c("pearson", "euclidean", "manhattan", "proportional")) {
     x <- values_for(x, metric)
     expected <- knn_search(x, 10, metric, backend = "cpu")
-    # The last is for the float64 pass by panels.
+    # The last limit is for the float64 pass by panels.
     for_decompositions(
       x, 10, metric, limits = list(NULL, 60e6, 32e6),
       work = function(devices, chunk_size, limit, label) {
@@ -74,7 +74,7 @@ test_that("points left out, correlations and queries are the same from panels", 
 
 test_that("rows that overflow are settled by longer lists, the rest in doubles", {
   skip_if_no_cuda()
-  # 700 rows nearly alike: too many for a list, not for a longer one.
+  # 700 near-duplicates are too many for a list, but not for a longer one.
   x <- random_matrix(9000, 20, seed = 44)
   noise <- random_matrix(700, 20, seed = 45)
   x[round(seq(1, 9000, length.out = 700)), ] <-
@@ -90,7 +90,7 @@ test_that("rows that overflow are settled by longer lists, the rest in doubles",
     expect_gte(stats$rows_redone, 700)
     expect_identical(stats$rows_widened, stats$rows_redone)
   }
-  # 6,000: too many for those, too.
+  # 6,000 are too many for longer lists, too.
   x[seq_len(6000), ] <- x[rep(5, 6000), ] *
     (1 + 1e-7 * random_matrix(6000, 20, seed = 46))
   expected <- knn_search(x, 10, backend = "cpu")
@@ -106,7 +106,7 @@ test_that("rows that overflow are settled by longer lists, the rest in doubles",
 test_that("a filtered graph whose doubles do not fit is the same", {
   skip_if_no_cuda()
   x <- random_matrix(30000, 200, seed = 48)
-  # Rows that overflow lists, and rows left out.
+  # Some rows overflow lists, and others are left out.
   x[101:400, ] <- x[rep(5, 300), ] * (1 + 1e-7 * x[101:400, ])
   x[c(1, 20000), ] <- 2
   graph <- function(backend, metric, ...) {

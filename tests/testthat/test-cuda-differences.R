@@ -1,9 +1,11 @@
-# Differences of bytes, of 16-bit whole numbers and of floats on GPUs, asked for
-# by options(fsknn.instruction_set = ): what is found is the CPU's, bit for bit.
+# Differences of bytes, of 16-bit integers and of floats on GPUs, forced by
+# options(fsknn.instruction_set = ). The answers are those of the CPU, bit for
+# bit.
 
 difference_metrics <- c("manhattan", "chebyshev", "proportional")
 
-# By each form. as_asked: whether it must have been the one that was asked for.
+# Searches with each form. `as_asked` says that the requested form must have
+# been used.
 expect_as_cpu <- function(search, label, as_asked = FALSE) {
   cpu <- rlang::with_options(
     fsknn.instruction_set = "auto/16", search("cpu")
@@ -25,7 +27,7 @@ expect_graph_as_cpu <- function(x, k, metric, as_asked = FALSE, ...) {
   )
 }
 
-# Of whole numbers there is the filter of 16 bits from 9.0 on.
+# The filter of 16-bit integers exists from compute capability 9.0 on.
 skip_if_no_differences <- function() {
   skip_if_no_cuda()
   usable <- rlang::with_options(
@@ -37,7 +39,7 @@ skip_if_no_differences <- function() {
   skip_if(!grepl("16-bit", usable, fixed = TRUE), "No GPU here has them.")
 }
 
-# n is no multiple of a tile.
+# n is not a multiple of a tile.
 num_points <- 4321
 hard_points <- function(d, seed = 1) {
   x <- abs(random_matrix(num_points, d, seed = seed))
@@ -129,7 +131,8 @@ test_that("whole numbers serve all pairs within a distance", {
   x <- hard_points(33)
   for (metric in difference_metrics) {
     near <- knn_search(x, 9, metric, backend = "cpu")$distance
-    # Of some pairs exactly, of copies alone, and of none but those.
+    # The limits are the exact distance of some pairs, 0 for copies alone, and a
+    # median.
     for (distance in c(near[[75, 4]], 0, stats::median(near[, 2]))) {
       expect_as_cpu(
         function(backend) {
@@ -194,11 +197,11 @@ test_that("the form is chosen by what it leaves, and told", {
   }
   expect_identical(bits(x, "manhattan"), 8L)
   expect_identical(bits(x, "chebyshev"), 16L)
-  # Entries of which nearly all are within the least of 254 steps.
+  # Nearly all entries are within the lowest of 254 steps.
   expect_gt(bits(exp(3 * x), "manhattan"), 8L)
-  # Too few for any choice.
+  # There are too few points for a choice.
   expect_identical(bits(x[1:4200, 1:20], "manhattan"), 32L)
-  # A plan, which sees no points, says what comes first.
+  # A plan does not see the points and reports the first form.
   expect_match(
     knn_plan(x, 10, "manhattan", backend = "cuda")$filter, "whole numbers"
   )
@@ -207,12 +210,14 @@ test_that("the form is chosen by what it leaves, and told", {
   )
 })
 
-# In panels on one GPU, either way, and on all. bits: of the filter.
+# Searches in panels of both kinds on one GPU, and on all GPUs. `bits` is that
+# of the filter.
 expect_panels_as_cpu <- function(x, k, metric, bits = NULL, label = "", ...) {
   x <- values_for(x, metric)
   expected <- knn_search(x, k, metric, backend = "cpu", ...)
   limits <- limits_for_panels(x, k, metric, ...)
-  # Of very short rows lists are all, and there may be no limit between.
+  # For very short rows, lists take most of the memory, and one of the limits
+  # may not exist.
   expect_true("panels" %in% names(limits))
   if (ncol(x) > 20) expect_true("stretches" %in% names(limits))
   for (way in names(limits)) {
@@ -236,12 +241,13 @@ expect_panels_as_cpu <- function(x, k, metric, bits = NULL, label = "", ...) {
   }
 }
 
-# By each form that may be asked for.
+# Forces each of the forms.
 with_bits <- function(asked, code) {
   rlang::with_options(fsknn.instruction_set = paste0("auto/", asked), code)
 }
 
-# With rows that few samples have: copies, near ties, far and huge ones.
+# Has rows that small samples rarely include: copies, near ties, far and huge
+# ones.
 hard_streams <- function(n = 9000, d = 40, seed = 21) {
   x <- abs(random_matrix(n, d, seed = seed))
   noise <- random_matrix(200, d, seed = seed + 1)
@@ -322,15 +328,15 @@ test_that("the form is chosen by a sample in panels and by group, too", {
     expect_true(knn_stats()$streamed)
     expect_lte(bits(x, "manhattan", max_device_memory = limit), 16L)
     expect_identical(bits(x, "chebyshev", max_device_memory = limit), 16L)
-    # Entries of which nearly all are within the least of 254 steps.
+    # Nearly all entries are within the lowest of 254 steps.
     expect_gt(bits(exp(3 * x), "manhattan", max_device_memory = limit), 8L)
   }
-  # By block rounds grow by more, and lists have room for less.
+  # With blocks, rounds grow faster, and lists have room for fewer candidates.
   expect_lte(bits(x, "manhattan", block = block), 16L)
   expect_identical(bits(whole, "manhattan", block = block), 8L)
   expect_identical(bits(x, "chebyshev", block = block), 16L)
   expect_gt(bits(exp(3 * x), "manhattan", block = block), 8L)
-  # Too few for any choice.
+  # There are too few points for a choice.
   few <- x[1:5000, 1:20]
   expect_identical(
     bits(few, "manhattan", block = rep_len(c(1, 2), 5000)), 32L

@@ -1,7 +1,7 @@
-# What goes wrong with GPUs. The first tests need a build with CUDA and no GPU;
-# the others a GPU, or two.
+# Failures of GPUs. The first tests need a build with CUDA and no GPU; the
+# others need one GPU or two.
 
-# As a user's session would: what was told is told again.
+# Resets the messages that a session shows once.
 told_once <- function(expr) {
   for (backend in c("cpu", "cuda")) {
     rlang::reset_message_verbosity(paste0("fsknn_auto_backend_", backend))
@@ -17,7 +17,7 @@ told_once <- function(expr) {
 
 small <- random_matrix(60, 5)
 
-# --- Without a GPU -------------------------------------------------------------
+# --- Without a GPU -----------------------------------------------------------
 
 test_that("a probe says why there is no GPU, and never throws", {
   skip_if_no_faults()
@@ -134,7 +134,7 @@ test_that("a plan names each GPU and the host thread that drives it", {
   )
   expect_match(lines, "^Expected passes: +1 \\(points stay", all = FALSE)
   expect_match(lines, "^Each GPU, peak: +.* \\(40.0 GiB free\\)$", all = FALSE)
-  # A matrix smaller than one split uses one.
+  # A matrix smaller than one split uses one GPU.
   small <- knn_plan(c(100, 5), k = 2, "manhattan", backend = "cuda")
   expect_identical(small$devices$name, "Alpha")
   expect_match(format(small), "^CUDA devices: +1 used$", all = FALSE)
@@ -162,7 +162,7 @@ test_that("after a device is lost CUDA fails with the same words, the CPU works"
   told <- NULL
   seen <- with_fault(error = "illegal_address", text = "cudaSetDevice", {
     first <- tryCatch(try_cuda(), error = identity)
-    # Fails before any call is made, and so for other reasons than the fault.
+    # This fails before any call of CUDA, so for other reasons than the fault.
     second <- tryCatch(try_cuda(), error = identity)
     third <- tryCatch(knn_search(small, 2, devices = 1), error = identity)
     plan <- tryCatch(knn_plan(small, 2, backend = "cuda"), error = identity)
@@ -204,9 +204,9 @@ test_that("a device that can't be made the current one is named itself", {
   expect_identical(seen$value$cuda_id, 1L)
 })
 
-# --- With a GPU ----------------------------------------------------------------
+# --- With a GPU --------------------------------------------------------------
 
-# Searches that take every path through the engine, by name.
+# Returns searches, by name, that cover all paths of the engine.
 searches <- function() {
   x <- random_matrix(4500, 12, seed = 41)
   x[4000:4400, ] <- x[1:401, ] * (1 + 1e-12)
@@ -243,7 +243,7 @@ searches <- function() {
 
 memory_free <- function() cuda_devices(start = TRUE)$memory_free
 
-# Every nth, or, where there are many, `most` of them evenly.
+# Returns all numbers or, if there are many, `most` of them at equal steps.
 some_of <- function(count, most) {
   unique(round(seq(1, count, length.out = min(count, most))))
 }
@@ -260,8 +260,8 @@ test_that("too little memory at any allocation gives all back; the next call wor
     for (nth in some_of(count, 40)) {
       seen <- with_fault(run("cuda"), "memory", "cudaMalloc", nth)
       label <- paste0(name, ", allocation ", nth)
-      # With other memory than the plan was made for, there are other
-      # allocations: an engine may then find another way.
+      # If the memory differs from that of the plan, there are other
+      # allocations, and an engine may choose another path.
       expect_true(seen$fired, label = label)
       if (inherits(seen$value, "error")) {
         expect_s3_class(seen$value, "fsknn_cuda_error")
@@ -334,7 +334,7 @@ for (name in c("filtered", "streamed")) test_that(paste0(
         run("cuda", rows), "launch_failure", nth = 0, device = id
       )$matched
     }
-    # Alone, and as one of all.
+    # The GPU is used alone, and as one of all.
     for (rows in unique(list(row, devices$device))) {
       expect_identical(run("cuda", rows), expected)
       before <- memory_free()
@@ -352,7 +352,7 @@ for (name in c("filtered", "streamed")) test_that(paste0(
         expect_true(seen$value$sticky)
         expect_identical(seen$value$device, row)
         expect_identical(conditionMessage(later), conditionMessage(seen$value))
-        # Made up: the device is there, and what it held was given back.
+        # The fault is simulated: the device works, and its memory was released.
         expect_identical(memory_free(), before)
       }
       expect_identical(run("cuda", rows), expected)
@@ -366,7 +366,7 @@ test_that("devices that are lost together are told of as one", {
   try_cuda <- function() {
     tryCatch(knn_search(small, 2, backend = "cuda"), error = identity)
   }
-  # Which of them fails first is chance: a thread drives each.
+  # A thread drives each GPU, so it is random which fails first.
   for (round in 1:50) {
     seen <- with_fault(
       list(try_cuda(), try_cuda()), "illegal_address", "cudaSetDevice"
@@ -395,7 +395,7 @@ test_that("GPUs of different kinds give the same answer", {
   expect_identical(run("cuda"), expected)
 })
 
-# What a fresh session prints.
+# Returns what a fresh session prints.
 run_r <- function(code) {
   withr::with_envvar(
     c(R_LIBS = paste(.libPaths(), collapse = ":")),
@@ -452,7 +452,7 @@ test_that("a child forked after CUDA was used gets an error, and does not hang",
 test_that("a child forked after the CPU's threads were used may use CUDA", {
   skip_if_no_cuda()
   skip_on_os("windows")
-  # In a session of its own, in which CUDA was not used before the fork.
+  # This needs its own session, in which CUDA was not used before the fork.
   code <- "
     library(fsknn)
     x <- matrix(sin(seq_len(6000 * 12)^1.1), 6000)

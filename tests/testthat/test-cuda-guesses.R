@@ -1,8 +1,8 @@
-# Thresholds that are guessed while a row has met a part of the points: "/hasty"
-# makes guesses so bold that many are too high, and rows are done again.
+# Thresholds that are estimated after a row has met a part of the points. With
+# "/hasty", many estimates are too strict, and rows are recomputed.
 
-# The GPU's answer under each setting is the CPU's. many: a part of the rows
-# that is done again at least, when guesses are bold.
+# Compares the GPU's answer under each setting with the CPU's. `many` is the
+# minimum share of recomputed rows under "/hasty".
 expect_same_by_guesses <- function(x, k, metric = "pearson", ..., query = NULL,
                                    bits = "", many = 0.02) {
   answer <- function(backend) {
@@ -29,7 +29,7 @@ skip_if_no_guesses <- function() {
 test_that("rows whose guess was too high are done again", {
   skip_if_no_guesses()
   x <- random_matrix(9000, 70, seed = 61)
-  # Up to 32 the exact step confirms a guess, from there on the last cut.
+  # Up to 32, the exact step confirms an estimate; beyond, the last cut does.
   for (k in c(2, 5, 20, 32, 33, 100, 300, 1100)) {
     expect_same_by_guesses(x, k)
   }
@@ -48,13 +48,13 @@ test_that("rows whose guess was too high are done again", {
       }
     }
   }
-  # Nearly the same rows, and rows of whole numbers.
+  # There are near-duplicates, and rows of whole numbers.
   expect_same_by_guesses(x + 1e6, 20, "cosine")
   counts <- matrix(abs(round(2 * x)), nrow(x))
   for (metric in c("manhattan", "proportional")) {
     expect_same_by_guesses(counts, 20, metric)
   }
-  # One nearest neighbour is not guessed of.
+  # No threshold is estimated for one neighbour.
   expect_same_by_guesses(x, 1, many = 0)
 })
 
@@ -62,10 +62,10 @@ test_that("guesses are right of ties, copies and rows that stand out", {
   skip_if_no_guesses()
   x <- random_matrix(6000, 40, seed = 62)
   noise <- random_matrix(6000, 40, seed = 63)
-  # Copies, and copies but for less than any filter sees.
+  # There are copies, and near-copies that no filter can distinguish.
   copies <- x[rep(1:300, 20), ]
   near <- copies * (1 + 1e-14 * noise)
-  # All alike but for a few.
+  # All rows are equal except a few.
   alike <- x[rep(1, 6000), ]
   alike[1:50, ] <- x[1:50, ]
   binary <- matrix(as.double(x > 0.8), nrow(x))
@@ -84,7 +84,8 @@ test_that("guesses are right of ties, copies and rows that stand out", {
 
 test_that("of copies few guesses are too high", {
   skip_if_no_guesses()
-  # As near as their k-th neighbour are more points than a guess lets in.
+  # More points are at the distance of the k-th neighbour than an estimate
+  # admits.
   x <- random_matrix(200, 60, seed = 67)[rep(1:200, 100), ]
   for (metric in c("pearson", "euclidean")) {
     for (k in c(20, 32)) {
@@ -117,7 +118,8 @@ test_that("a guess that is not bold is hardly ever wrong", {
     for (metric in c("pearson", "euclidean")) {
       for (k in c(20, 60)) {
         found <- knn_search(x, k, metric, backend = "cuda")
-        # Of a search by 0.01 at a round, and there are less than ten.
+        # The risk is 0.01 for each search and round, and there are fewer than
+        # ten.
         expect_lte(knn_stats()$rows_redone, 2, label = paste(metric, n, k))
         expect_identical(found, knn_search(x, k, metric, backend = "cpu"))
       }

@@ -1,11 +1,11 @@
-# Lists of many neighbours: their candidates are cut by a block of threads, a
-# pair that two lists have is made once for both, and what is found is put in
-# order by buckets, or sorted where too much is alike.
+# Lists of many neighbours. A block of threads cuts their candidates, and a pair
+# that is in two lists is computed once for both. Results are sorted by buckets,
+# or fully if too many are near-duplicates.
 
 num_points <- 4600
 
 expect_same_lists <- function(x, k, metric, ..., label = NULL) {
-  # The GPU comes last: knn_stats() is of its search then.
+  # The GPU runs last, because knn_stats() describes the last search.
   on_cpu <- knn_search(x, k, metric, backend = "cpu", ...)
   on_gpu <- knn_search(x, k, metric, backend = "cuda", ...)
   label <- paste(c(label, metric, "k =", k), collapse = " ")
@@ -45,7 +45,7 @@ test_that("long lists of ties, copies and far points are the CPU's", {
   shifted <- x
   shifted[1:2000, ] <- shifted[1:2000, ] + 1e6
   huge <- replace(x, cbind(1:300, rep(1:30, length.out = 300)), 1e40)
-  # One point is near all, and so in every list, and most are in few.
+  # One point is near all others and in every list; most are in few.
   hub <- x + rep(abs(random_matrix(1, num_points, seed = 84))^3, 30)
   hub[1:40, ] <- 0.01 * x[1:40, ]
   sets <- list(

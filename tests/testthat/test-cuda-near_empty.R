@@ -1,9 +1,8 @@
-# Rows that hold next to nothing beside rows far from 0: a proportion of their
-# sums is then beyond all floats of the GPUs' filter, and nothing is known of the
-# pair.
+# Nearly empty rows beside rows far from 0. A proportion of their sums is then
+# beyond the floats of the GPUs' filter, which knows nothing of the pair.
 
-# The last `tiny` rows have one entry of `entry`, each in a column of its own as
-# long as there are any. Others differ by 1, or what is a little beside `level`.
+# The last `tiny` rows have one value of `entry`, each in its own column while
+# there are enough. The others differ by 1, or by a little relative to `level`.
 near_empty <- function(num_points, num_features, level, tiny, entry = 1e-40) {
   noise <- abs(sin(seq_len(num_points * num_features)^1.5))
   x <- matrix(level + max(1, 1e-10 * level) * noise, num_points)
@@ -13,7 +12,7 @@ near_empty <- function(num_points, num_features, level, tiny, entry = 1e-40) {
   x
 }
 
-# Sums of larger values have no filter (?metrics).
+# There is no filter for sums of larger values (?metrics).
 expect_same_neighbours <- function(x, k, metric = "proportional",
                                    filtered = max(x) < 2e295) {
   found <- knn_search(x, k, metric, backend = "cuda")
@@ -33,7 +32,7 @@ expect_same_queries <- function(x, query, k) {
 test_that("near-empty rows have the neighbours that they have by definition", {
   x <- near_empty(400, 30, 1e10, 40)
   expected <- brute_force(x, k = 5, metric = "proportional")
-  # Where a column is shared, so is the row; else all are equally far.
+  # Rows that share a column are near each other; all others are equally far.
   expect_identical(expected$index[400, 1:2], c(370L, 1L))
   for (backend in backends_here()) {
     expect_identical(
@@ -69,7 +68,7 @@ test_that("near-empty rows overflow no list of the filter", {
   for (k in c(1, 40, 300, 1100)) {
     expect_same_neighbours(near_empty(4200, 64, 1e10, 300), k)
   }
-  # Rows that are equal: their spread is no unit.
+  # For equal rows, the spread is 0 and can't be a unit.
   x <- near_empty(4200, 24, 1e10, 300)
   x[1:3900, ] <- 1e10
   expect_same_neighbours(x, 5)
@@ -90,8 +89,8 @@ test_that("near-empty rows with as many features as the filter takes", {
 
 test_that("near-empty queries and points, and lists that are filtered again", {
   skip_if_no_cuda()
-  # More than any list holds are done again as rows against all columns, and in
-  # doubles where those overflow too.
+  # If lists overflow, rows are recomputed against all columns. If these
+  # overflow, too, they are recomputed in double.
   for (case in list(c(4600, 1e6), c(9000, 1e10), c(4600, 1e290))) {
     n <- case[[1]]
     level <- case[[2]]
@@ -100,7 +99,7 @@ test_that("near-empty queries and points, and lists that are filtered again", {
       x[c(1:50, n - 399:0), ], near_empty(300, 40, level, 150, 1e-50)
     )
     for (k in c(3, 100)) expect_same_queries(x, query, k)
-    # None of the points is tiny.
+    # No point is nearly empty.
     expect_same_queries(x[seq_len(n - 400), ], query, 4)
     expect_same_neighbours(near_empty(n, 40, level, n - 1000), 4)
     stats <- expect_same_neighbours(x, 4)
@@ -130,7 +129,7 @@ test_that("near-empty rows where points do not fit the device", {
 })
 
 test_that("near-empty rows with missing values have their neighbours", {
-  # Squares of their differences are no normal floats in the others' unit.
+  # Squares of their differences are not normal floats in the others' unit.
   others <- 1 + abs(random_matrix(300, 20, seed = 8)) / 9
   sizes <- c(0, 1 + seq_len(299) / 600)
   for (exponent in c(-75, -70, -65, -40)) {
@@ -140,7 +139,7 @@ test_that("near-empty rows with missing values have their neighbours", {
     for (metric in c("euclidean", "manhattan")) {
       for (backend in backends_here()) {
         nn <- knn_search(x, 3, metric, na = "pairwise", backend = backend)
-        # Of the row of zeros, and of the one beside it.
+        # These are the neighbours of the row of zeros and of the one before it.
         expect_identical(nn$index[600, ], 599:597)
         expect_identical(nn$index[599, ], c(598L, 597L, 596L))
       }

@@ -1,4 +1,5 @@
-# All pairs counted on a GPU: the CPU's counts, whatever it computed in double.
+# All pairs counted on a GPU. The counts are those of the CPU, however many
+# pairs need double.
 
 counted <- function(x, ..., backend) {
   found <- pair_histogram(
@@ -23,7 +24,7 @@ test_that("a GPU counts what the CPU counts, under every metric", {
     )$distance
     at <- unique(stats::quantile(distance, 0:30 / 30, type = 1, na.rm = TRUE,
                                  names = FALSE))
-    # Breaks that are distances of pairs, and a bit beside them.
+    # Breaks are distances of pairs and their adjacent numbers.
     beside <- sort(unique(c(at, at * (1 + 2^-52))))
     for (breaks in list(beside, 12, 5000, c(-Inf, at[[2]], Inf))) {
       if (length(breaks) == 1 || length(unique(breaks)) > 1) {

@@ -1,10 +1,10 @@
-# Rows that are done again by a wider filter, and searches that must do with
-# little of a GPU's memory. Limits are such that the filter's rows still fit.
+# Rows that are recomputed by a wider filter, and searches with little GPU
+# memory. The limits are such that the filter's rows still fit.
 
 on_one_gpu <- function(f, ...) f(..., backend = "cuda", devices = 1)
 
-# Families of rows that only double precision can tell apart: of 300, which are
-# too many for a list; of 1,500, too many for a longer one too; and none.
+# Makes near-duplicates that only double precision can distinguish: clusters of
+# 300, which overflow a list, of 1,500, which overflow a longer one, and none.
 families <- function(d, seed) {
   x <- random_matrix(30000, d, seed = seed)
   x[1:12000, ] <- x[rep_len(1:40, 12000), ]
@@ -37,7 +37,8 @@ test_that("rows that overflow while points come in panels are filtered again", {
   expect_identical(
     on_one_gpu(knn_search, x, 10, "pearson"), knn_search(x, 10, backend = "cpu")
   )
-  # Too little memory for all that is near a row: more are done in doubles.
+  # There is too little memory for all candidates of a row, so more rows are
+  # computed in double.
   expect_identical(
     on_one_gpu(knn_search, x, 10, max_device_memory = 60e6),
     on_one_gpu(knn_search, x, 10)
@@ -54,7 +55,8 @@ test_that("rows that overflow while points come in panels are filtered again", {
   expect_identical(graph(max_device_memory = 110e6), graph())
 })
 
-# The most memory for which the filter's rows are in the host's.
+# Returns the largest memory limit for which the filter's rows are in host
+# memory.
 stretches_limit <- function(x, k, metric, ...) {
   for (bytes in 60e6 * 0.9^(0:30)) {
     plan <- on_one_gpu(knn_plan, x, k, metric, max_device_memory = bytes, ...)
@@ -97,7 +99,8 @@ test_that("the filter's rows come from the host where they don't fit a GPU", {
 test_that("so do candidates, of long lists and with correlations, too", {
   skip_if_no_cuda()
   x <- random_matrix(9000, 40, seed = 70)
-  # All of one stretch, of which lists of many neighbours keep all the others.
+  # All points of one panel are near-duplicates, and lists of many neighbours
+  # keep all of them.
   x[1001:2500, ] <- x[rep_len(1000, 1500), ] *
     (1 + 1e-12 * random_matrix(1500, 40, seed = 71))
   for (k in c(1, 64, 400, 1500)) {

@@ -33,8 +33,8 @@ test_that("a GPU finds the triples that the CPU finds, with ties and zeros", {
 
 test_that("small whole numbers are counted by bits, and others are not", {
   skip_if_no_cuda()
-  # Squares of 256 others, rows of more than 1,024 bits, the longest codes and
-  # one that is too long.
+  # There are squares of 256 points and others, rows of more than 1,024 bits,
+  # the longest codes, and one that is too long.
   cases <- list(
     c(600, 33, 2), c(270, 700, 2), c(262, 40, 32), c(262, 40, 33)
   )
@@ -46,7 +46,7 @@ test_that("small whole numbers are counted by bits, and others are not", {
     on_both(triple_histogram, x, breaks = c(0.3, 2 / 3, 0.75, 1))
     on_both(triple_histogram, x, breaks = 3000)
     for (most in c(10, 30000)) {
-      # None, where more than that are all alike.
+      # The threshold is missing if more triples than that are equal.
       least <- summary(counts, most = most)$min_similarity
       if (is.na(least)) least <- 1
       for (path in c("pairs", "all")) {
@@ -64,7 +64,7 @@ test_that("small whole numbers are counted by bits, and others are not", {
       }
     }
     on_both(nearest_triples, x, 4)
-    # The same triples, as halves.
+    # These are the same triples in half precision.
     many <- on_both(triple_histogram, 100 * x, breaks = 50)
     expect_identical(many, counts)
   }
@@ -81,7 +81,7 @@ test_that("rows of real numbers have the CPU's bits at every threshold", {
     for (most in c(10, 1000, 30000)) {
       least <- summary(counts, most = most)$min_similarity
       found <- on_both(threshold_triples, x, least)
-      # Thresholds that some triple has.
+      # Some triple has this threshold.
       some <- found$similarity[[1]]
       on_both(threshold_triples, x, some)
       on_both(threshold_triples, x, some + 2^-52)

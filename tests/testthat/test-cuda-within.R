@@ -1,10 +1,11 @@
-# All pairs within a distance on a GPU: what the CPU finds, bit for bit, by the
-# filter where there are enough points, or in doubles where most are within.
+# All pairs within a distance on a GPU: the CPU's answer, bit for bit. With
+# enough points it uses the filter, or double if most pairs are within.
 
-# Few of so many pairs are within: n = 4,200 is enough for a filter.
+# Only few of these pairs are within the distance, and n = 4,200 suffices for a
+# filter.
 many_rows <- function(d = 24, n = 4200, seed = 71) random_matrix(n, d, seed)
 
-# Distances of neighbours, the nearest first.
+# Returns distances of neighbours, the nearest first.
 near_distances <- function(x, metric, sign = "signed", k = 6) {
   sort(knn_search(x, k, metric, sign, backend = "cpu",
                   constant = "isolate")$distance)
@@ -26,7 +27,7 @@ expect_same_within <- function(f, ..., filtered = TRUE, label = NULL,
   invisible(expected)
 }
 
-# The number itself, and those a bit beside it.
+# Returns the number and its two adjacent numbers.
 and_beside <- function(limit) {
   bit <- 2^(floor(log2(abs(limit))) - 52)
   c(limit, limit + bit, limit - bit / 2)
@@ -43,7 +44,8 @@ test_that("every metric's pairs within a distance are the CPU's", {
     near <- near_distances(x, metric, sign)
     filtered <- if (metric == "canberra") FALSE else NA
     label <- paste(metric, sign)
-    # A distance that some pair has, and one for each point, of some none.
+    # There is one distance for all, and one for each point, of which some have
+    # no neighbours.
     each <- rep(near[c(400, 4000, 1, 9000)], length.out = nrow(x))
     found <- expect_same_within(
       within_search, x, near[[3000]], metric, sign,
@@ -52,7 +54,7 @@ test_that("every metric's pairs within a distance are the CPU's", {
     expect_gt(length(found$index), 0)
     if (metric %in% c("pearson", "cosine", "euclidean", "manhattan")) {
       expect_true(knn_stats()$filtered, label = label)
-      # Each pair once, and few of them in doubles.
+      # Each pair is filtered once, and few of them need double.
       expect_lte(knn_stats()$pairs_filtered, 4200 * 4199 / 2)
       expect_lt(knn_stats()$pairs_exact, 4200^2 / 64)
     }
@@ -80,7 +82,7 @@ test_that("distances at a limit are within it, and a bit beside it or not", {
       expect_same_within(within_search, x, limit, metric, label = metric)
     }
   }
-  # 1 - r has lost bits that r itself has.
+  # 1 - r has lost bits that r has.
   x <- many_rows(d = 17)
   r <- 1 - near_distances(x, "pearson")[[2000]]
   for (least in and_beside(r)) {
@@ -144,10 +146,10 @@ test_that("where many pairs are within, all are met in doubles", {
     expect_same_within(within_search, x, some, metric, filtered = FALSE)
   }
   expect_same_within(within_search, x, Inf, "euclidean", filtered = FALSE)
-  # None at all.
+  # No pair is within this distance.
   expect_same_within(within_search, x, 0, "euclidean", filtered = TRUE)
   expect_same_within(within_search, x, -Inf, "inner_product", filtered = TRUE)
-  # Pairs that are not kept: met a second time.
+  # Pairs that are not kept are computed a second time.
   near <- near_distances(x, "pearson")[[9000]]
   search <- function(kept) {
     options <- fsknn:::check_options(list(backend = "cuda", devices = 1))
@@ -169,7 +171,7 @@ test_that("weights, covariates, subsets and long rows are filtered too", {
   expect_same_within(within_search, x, near, adjust = batch)
   expect_same_within(within_search, x, near, subset = 1000:1999)
   expect_same_within(threshold_graph, x, 1 - near, subset = 1000:1999)
-  # Several stretches of features.
+  # Rows are split into several column ranges.
   long <- x[, rep(1:24, 90)] + many_rows(d = 2160, seed = 75) / 4
   for (metric in c("pearson", "euclidean", "manhattan")) {
     near <- near_distances(long, metric)[[3000]]
@@ -188,7 +190,7 @@ test_that("chunks, little memory and several GPUs change no bit", {
         within_search, x, near, metric, gpu_only = list(chunk_size = chunk_size)
       )
     }
-    # Room for the filter, and none.
+    # The first limit has room for the filter, and the second has not.
     for (limit in c(80e6, 20e6)) {
       expect_same_within(
         within_search, x, near, metric,
@@ -226,7 +228,7 @@ test_that("points that are held are searched by the filter again and again", {
       parts <- setdiff(names(expected), "stats")
       expect_identical(found[parts], expected[parts], label = metric)
     }
-    # Most pairs, and then few again.
+    # First most pairs are within the distance, then few again.
     search <- ask(if (metric == "pearson") 1.5 else 100, metric)
     found <- fsknn:::in_core(fsknn:::ask_core(points, NULL, search$request))
     expect_false(found$stats$filtered)

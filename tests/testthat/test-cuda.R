@@ -1,5 +1,5 @@
-# What only a GPU can show. Tests of every verb and metric run on it too, by
-# for_all_metrics(); here is what cuts the work up and what goes wrong.
+# Tests that only a GPU can run: division of the work, and failures. Tests of
+# every verb and metric also run on GPUs, by for_all_metrics().
 
 test_that("the GPU's answer is the CPU's for every k and chunk size", {
   skip_if_no_cuda()
@@ -25,7 +25,7 @@ test_that("the GPU's answer is the CPU's for every k and chunk size", {
   })
 })
 
-# Enough points for the filter by tensor cores, where the GPU has them.
+# This is enough points for the filter by tensor cores, if the GPU has them.
 num_filtered <- 4500
 
 expect_same_graph <- function(x, k, metric = "pearson", sign = "signed", ...) {
@@ -77,7 +77,8 @@ test_that("lists that are settled early lose nothing", {
     }
     expect_same_graph(set, 20, "pearson", "absolute")
   }
-  # What was made: all neighbours, and not all that was listed.
+  # The statistics count the pairs that were computed, which are all neighbours
+  # but not all candidates.
   for (k in c(20, 33)) {
     knn_search(x, k, backend = "cuda", devices = 1)
     expect_gte(knn_stats()$pairs_exact, k * n)
@@ -89,12 +90,12 @@ test_that("rows of several stretches of features are filtered", {
   skip_if_no_cuda()
   usable <- knn_plan(c(num_filtered, 30), k = 3, backend = "cuda")$filter
   skip_if(!nzchar(usable), "No GPU here has the filter.")
-  # By that filter, where all pairs would pay.
+  # The filter is forced where all pairs would be faster.
   withr::local_options(fsknn.instruction_set = "auto/16")
   x <- random_matrix(num_filtered, 3100, seed = 33)
   x[4001:4100, ] <- x[1:100, ] * (1 + 1e-7 * random_matrix(100, 3100, seed = 34))
   x[4101:4200, ] <- -x[1:100, ]
-  # All that one stretch tells apart, and all that the others do.
+  # These rows differ only in one column range, or in all others.
   x[4201, ] <- c(x[1, 1:1024], x[2, 1025:3100])
   x[4202, ] <- c(x[1, 1:2048], rep(0, 1052))
   for (num_features in c(2048, 2049, 3072)) {
@@ -111,8 +112,8 @@ test_that("rows of several stretches of features are filtered", {
     knn_query(x, x[1:300, ] + 1, 6, backend = "cuda"),
     knn_query(x, x[1:300, ] + 1, 6, backend = "cpu")
   )
-  # Correlations of unrelated rows are hardly apart where there are very many
-  # features: nearly all of them would have to be done again, but for stretches.
+  # With very many features, correlations of unrelated rows are nearly equal.
+  # Without column ranges, nearly all rows would be recomputed.
   x <- random_matrix(4100, 8192, seed = 36)
   found <- knn_search(x, 20, backend = "cuda")
   stats <- knn_stats()
@@ -170,7 +171,7 @@ test_that("the elementwise filter's answer is the CPU's, whatever the data", {
   base <- random_matrix(num_filtered, 13, seed = 35)
   noise <- random_matrix(num_filtered, 13, seed = 36)
   huge <- replace(base, 500, 1e200)
-  # Each row at a power of ten of its own.
+  # Each row has its own power of ten.
   wide <- base * 10^rep_len(seq(-310, 300, by = 61), num_filtered)
   all <- list(
     base,
@@ -307,8 +308,8 @@ test_that("lists longer than the GPU's selection gathers at a time are right", {
 
 test_that("points that draw nearer and nearer, or away, are all seen", {
   skip_if_no_cuda()
-  # For the first point every one is nearer than all before it, for the last
-  # one the other way.
+  # For the first point, each point is nearer than all before it. For the last,
+  # it is the reverse.
   x <- matrix(c(0, 5000:1), ncol = 1)
   for (k in c(1, 20, 3000)) {
     expect_identical(
@@ -401,8 +402,7 @@ test_that("a call leaves no GPU memory taken", {
   expect_identical(cuda_devices()$memory_free, before)
 })
 
-# By the float64 pass and by the filter: enough work for many seconds, were it
-# let be.
+# The float64 pass and the filter each get work for many seconds.
 for (long_work in list(c("euclidean", 2e6), c("cosine", 6e6))) test_that(paste0(
   "an interrupt stops the GPU (", long_work[[1]], ") and leaves no memory taken"
 ), {
@@ -416,7 +416,7 @@ for (long_work in list(c("euclidean", 2e6), c("cosine", 6e6))) test_that(paste0(
   }
   work(x[1:20000, ])
   before <- cuda_devices()$memory_free
-  # Sent only while the work is under way: R would end by it otherwise.
+  # The signal is sent only during the work, because it would otherwise end R.
   under_way <- tempfile()
   file.create(under_way)
   withr::defer(unlink(under_way))
@@ -471,7 +471,7 @@ test_that("distances beyond a double's range are an error, on the GPU too", {
   }
 })
 
-# The rows that pairs are computed from, and their sums.
+# Returns the prepared rows, from which distances are computed, and their sums.
 prepared_on <- function(backend, x, metric, ids = NULL, weights = NULL,
                         num_threads = 3L) {
   options <- list(
@@ -504,7 +504,7 @@ test_that("the GPU prepares rows as the CPU does, of any shape and type", {
       expect_same_rows(x, metric)
       expect_same_rows(ties, metric)
       expect_same_rows(ties * 2^-1074, metric)
-      # Not so few columns that a row is constant.
+      # With few columns, some row might be constant.
       if (d > 30) expect_same_rows(x > 0, metric)
       expect_same_rows(x, metric, ids = c(1L, 2L, 50L, 3L))
       expect_same_rows(ties, metric, ids = 50L)
@@ -528,14 +528,16 @@ test_that("medians on the GPU are those of the CPU, of awkward rows", {
     outlier[cbind(1:40, rep_len(seq_len(d), 40))] <- 1.7e308
     expect_same_rows(outlier, "bicor")
     expect_same_rows(-outlier, "bicor")
-    # More than half of the values alike, or nearly so: the MAD is 0, or tiny.
+    # More than half of the values are equal or nearly equal, so the MAD is 0 or
+    # tiny.
     alike <- base
     alike[, seq_len(d %/% 2 + 1)] <- rep(c(0, -0, 7, -1e300), 10)
     alike[1:20, seq_len(d %/% 2 + 1)] <-
       alike[1:20, seq_len(d %/% 2 + 1)] * (1 + 2^-52 * seq_len(d %/% 2 + 1))
     alike[, d] <- 3
     expect_same_rows(alike, "bicor")
-    # Half below and half above zero; zeros of both signs.
+    # Half of the values are below and half above zero, with zeros of both
+    # signs.
     expect_same_rows(sign(base) * 0 + (base > 1), "bicor")
     expect_same_rows(sign(base), "bicor")
   }
@@ -567,7 +569,7 @@ test_that("weighted searches on the GPU are those of the CPU", {
 
 test_that("the GPU prepares rows as the CPU does, in many panels and pieces", {
   skip_if_no_cuda()
-  # More panels than there are pinned pieces, and rows wider than a piece.
+  # There are more panels than pinned pieces, and rows wider than a piece.
   tall <- random_matrix(1e6 + 3, 20, seed = 43)
   wide <- random_matrix(11, 250001, seed = 44)
   for (metric in c("pearson", "spearman", "manhattan")) {
@@ -608,7 +610,7 @@ test_that("edges of the GPU are those of the CPU, in many pieces", {
     }
     expect_identical(graph("cuda"), graph("cpu"), label = paste("k =", k))
   }
-  # By the filter, with correlations and rows left out.
+  # The filter is used, with correlations and some rows left out.
   x <- random_matrix(num_filtered, 20, seed = 46)
   x[c(1, 77, 78, num_filtered), ] <- 3
   graph <- function(backend, ...) {

@@ -1,4 +1,4 @@
-# Points of known shapes, the same on every machine: no random draws.
+# Points of known shapes without random draws, the same on every machine.
 spread <- function(n, by) (seq_len(n) * by) %% 1
 
 on_circle <- function(at) cbind(cos(at), sin(at))
@@ -11,13 +11,13 @@ on_sphere <- function(n) {
 
 near <- function(x, k) knn_search(x, k, metric = "euclidean", backend = "cpu")
 
-# 1 - lambda beside the smallest `count` of them.
+# Returns 1 - lambda relative to the mean of the smallest `count`.
 ratios <- function(map, count) {
   gaps <- 1 - map$eigenvalues[1, ]
   unname(gaps / mean(gaps[seq_len(count)]))
 }
 
-# By the formulas, on whole matrices.
+# Computes the map by its formulas on whole matrices.
 reference_map <- function(squared, joined, epsilon, alpha, count, time = 1) {
   w <- ifelse(joined, exp(-squared / epsilon), 0)
   diag(w) <- 0
@@ -68,7 +68,7 @@ test_that("a map is that of dense matrices", {
         expect_lt(max(map$residuals), 1e-10)
       }
     }
-    # self-tuning
+    # The scale is self-tuning.
     s <- nn$distance[, 7]
     map <- diffusion_map(nn, 5, local = 7)
     expect_equal(map$scale, s)
@@ -101,7 +101,7 @@ test_that("a circle has the eigenvalues of a circle", {
   skip_if_not_installed("RSpectra")
   at <- 2 * pi * (seq_len(420) - 1) / 420
   map <- diffusion_map(near(on_circle(at), 20), 6)
-  # The graph is the same seen from each point, and waves are its eigenvectors.
+  # The graph looks the same from each point, so waves are its eigenvectors.
   step <- seq_len(10)
   weight <- exp(-(2 * sin(pi * step / 420))^2 / map$epsilon)
   wave <- function(l) sum(weight * cos(2 * pi * l * step / 420)) / sum(weight)
@@ -109,13 +109,14 @@ test_that("a circle has the eigenvalues of a circle", {
     unname(map$eigenvalues[1, ]), vapply(rep(1:3, each = 2), wave, 0),
     tolerance = 1e-12
   )
-  # Waves of one length l as l^2: cos(a) = 1 - a^2 / 2 + rest, rest < a^4 / 24.
+  # Gaps of waves grow as l^2: cos(a) = 1 - a^2 / 2 + rest, rest < a^4 / 24.
   largest <- (2 * pi * 3 * 10 / 420)^2 / 12
   expect_equal(ratios(map, 2), c(1, 1, 4, 4, 9, 9), tolerance = largest)
 })
 
-# The first two patterns of the limit (Coifman and Lafon 2006, section 3.3) of
-# points with density p on a circle: (p^s f')' = -g p^s f, s = 2 - 2 alpha.
+# Returns the first two patterns of the limit (Coifman and Lafon 2006, section
+# 3.3) for points with density p on a circle: (p^s f')' = -g p^s f, s = 2 - 2
+# alpha.
 patterns_of_limit <- function(turned, alpha) {
   size <- length(turned)
   arc <- diff(c(turned, turned[[1]] + 2 * pi))
@@ -135,7 +136,7 @@ patterns_of_limit <- function(turned, alpha) {
   found$vectors[, size - 1:2] / sqrt(mass)
 }
 
-# How far cosine and sine are from a linear model of the patterns.
+# Returns the residual of cosine and sine in a linear model of the patterns.
 rest_of <- function(patterns, circle) {
   model <- stats::lm.fit(cbind(1, patterns), circle)
   sqrt(mean(model$residuals^2))
@@ -148,28 +149,29 @@ test_that("a circle is one whatever its density, and alpha = 0 shows it", {
   at <- 2 * pi * seq_len(n) / n
   turned <- at + 0.6 * sin(at)
   circle <- on_circle(turned)
-  # The sum over points is an integral where points are dense beside epsilon's
-  # root, and the cut at k is missed nowhere: exp(-9) of the weight is left
-  # there.
+  # The sum over points approximates an integral if points are dense relative to
+  # the root of epsilon. The cut at k is negligible: exp(-9) of the weight
+  # remains there.
   epsilon <- (0.4 * pi * k / n)^2 / 9
   nn <- near(circle, k)
   whole <- diffusion_map(nn, 6, epsilon = epsilon)
-  # What remains is that the walk does not stay: with the diagonal it would,
-  # with probability p. (I - P) v = g (1 - p) v has its g between those of I - P over
-  # 1 - min(p) and over 1 - max(p) (Courant and Fischer).
+  # The rest is because the walk does not stay: with the diagonal it would, with
+  # probability p. The g of (I - P) v = g (1 - p) v are between those of I - P
+  # divided by 1 - min(p) and by 1 - max(p). (This is by Courant and Fischer.)
   p <- 1 / (1 + whole$density^2 * whole$degree)
   factor <- (1 - min(p)) / (1 - max(p))
-  # Beside it exp(-epsilon l^2 / 4) is not its first order, 9 epsilon / 8 for
-  # l = 3, and what is beyond the cut has erfc(3) + 3.4 exp(-9) of the squares.
+  # In addition, exp(-epsilon l^2 / 4) is not its first order: the error is 9
+  # epsilon / 8 for l = 3. The part beyond the cut has erfc(3) + 3.4 exp(-9) of
+  # the squares.
   more <- 1 + 9 * epsilon / 8 + 0.001
   off <- ratios(whole, 2) / c(1, 1, 4, 4, 9, 9)
   expect_lt(max(off, 1 / off), factor * more)
   expect_lt(factor, 1.2)
-  # Patterns mix by at most the change of the operator over the gap to the next,
-  # 4 - 1 (Davis and Kahan); theirs have a mean square of 1/2.
+  # Patterns mix by at most the change of the operator divided by the gap to the
+  # next, 4 - 1 (Davis and Kahan). Their mean square is 1/2.
   bound <- (factor * more - 1) * 4 / 3 * sqrt(1 / 2)
   expect_lt(rest_of(whole$coordinates[, 1:2], circle), bound)
-  # Without alpha it is another operator's pattern, which is known, too.
+  # Without alpha it is the pattern of another operator, which is also known.
   some <- seq(4, n, 4)
   limit <- rest_of(patterns_of_limit(turned[some], 0), circle[some, ])
   expect_lt(rest_of(patterns_of_limit(turned[some], 1), circle[some, ]), 1e-3)
@@ -186,10 +188,10 @@ test_that("a sphere has the eigenvalues of a sphere", {
   expect_equal(ratios(map, 3), rep(c(1, 3), c(3, 5)), tolerance = 0.02)
   expect_lt(max(map$residuals), 1e-10)
   expect_gt(map$dimension[["without"]], 1.7)
-  # The first three are the three axes, turned.
+  # The first three coordinates are the three axes after a rotation.
   model <- stats::lm.fit(cbind(1, map$coordinates[, 1:3]), x)
   expect_lt(max(abs(model$residuals)), 0.05)
-  # The same for any number of threads, to the last bit.
+  # The result is identical, to the last bit, for any number of threads.
   expect_identical(
     diffusion_map(nn, 8, num_threads = 1)[c("coordinates", "eigenvalues")],
     map[c("coordinates", "eigenvalues")]
@@ -200,7 +202,7 @@ test_that("eigenvalues of a tridiagonal matrix are those of eigen()", {
   for (size in c(2, 9, 60)) {
     diagonal <- spread(size, 0.37) - 0.4
     beside <- spread(size, 0.71)
-    # It falls apart where one is 0.
+    # The matrix is block-diagonal where this entry is 0.
     beside[[size %/% 2]] <- 0
     matrix <- diag(diagonal)
     at <- seq_len(size - 1)
@@ -240,7 +242,7 @@ test_that("a filter finds the same eigenpairs, with fewer calls", {
   expect_lt(filtered$calls, plain$calls / 2)
   expect_equal(filtered$pairs$values, plain$pairs$values, tolerance = 1e-10)
   expect_lt(max(filtered$pairs$residuals), 1e-8)
-  # One that leaves too few eigenvalues above it is not believed.
+  # A filter that leaves too few eigenvalues above it is rejected.
   high <- mean(plain$pairs$values[3:4])
   found <- sparse_vectors(
     apply, 2500, 8, 2L,
@@ -273,9 +275,9 @@ test_that("a Swiss roll is unrolled", {
   expect_lt(max(abs(cor(x[, c(1, 3)], at, method = "spearman"))), 0.9)
 })
 
-# Images of three balls, red, green and blue, at the ends of three arms at right
-# angles, all of them seen from each side: 9 x 9 pixels of three colours. Turned
-# by rotations, whose matrices are `turn`, row by row.
+# Makes images of three balls, red, green and blue, at the ends of three arms at
+# right angles, visible from each side. An image has 9 x 9 pixels of three
+# colours. The rotations have the matrices `turn`, row by row.
 turned_images <- function(n) {
   at <- cbind(
     spread(n, 0.8191725133961645), spread(n, 0.6710436067037893),
@@ -304,10 +306,10 @@ turned_images <- function(n) {
   list(images = do.call(cbind, colours), turn = turn)
 }
 
-# For small turns the distance of two images is that of the first two rows of
-# their rotations. So it is a symmetric top, with eigenvalues
-# l (l + 1) - m^2 / 2: 1.5 six times, 2 three times, then 4. The patterns of the nine are the nine
-# entries of the rotation.
+# For small rotations, the distance of two images is that of the first two rows
+# of their rotations. So it is a symmetric top with eigenvalues l (l + 1) - m^2
+# / 2: 1.5 six times, 2 three times, then 4. The patterns of the nine are the
+# nine entries of the rotation.
 test_that("images of an object tell all three degrees of its turning", {
   skip_if_not_installed("RSpectra")
   data <- turned_images(2000)
@@ -316,12 +318,13 @@ test_that("images of an object tell all three degrees of its turning", {
   explained <- 1 - colSums(model$residuals^2) /
     colSums(scale(data$turn, scale = FALSE)^2)
   expect_gt(min(explained), 0.95)
-  # The three that are steeper are the third row: turns in the image's plane
-  # leave it, and do not count.
+  # The three with a larger gap are the third row: rotations in the plane of the
+  # image do not change it and do not count.
   gap <- 1 - map$eigenvalues[1, ]
   expect_gt(mean(gap[7:9]) / mean(gap[1:6]), (1 + 4 / 3) / 2)
-  # The image that is nearest in the map is turned as the nearest there is: a
-  # map of two degrees would leave the third to chance, 90 degrees and more.
+  # The nearest image in the map has nearly the rotation that is nearest. A map
+  # with two degrees of freedom would leave the third to chance, 90 degrees and
+  # more.
   angle_to_nearest <- function(x) {
     nearest <- near(x, 1)$index[, 1]
     cosine <- (rowSums(data$turn * data$turn[nearest, ]) - 1) / 2
@@ -348,7 +351,7 @@ test_that("eigenvectors are those of destiny", {
   expect_equal(
     unname(map$eigenvalues[1, ]), unname(theirs@eigenvalues), tolerance = 1e-8
   )
-  # Theirs are of S, and have length 1.
+  # Their eigenvectors are those of S, with length 1.
   ours <- map$coordinates * sqrt(map$degree / sum(map$degree))
   overlap <- abs(colSums(ours * theirs@eigenvectors))
   expect_equal(unname(overlap), rep(1, 6), tolerance = 1e-8)
@@ -380,7 +383,7 @@ test_that("components have maps of their own", {
   x <- random_matrix(160, 3, seed = 3)
   x[101:150, ] <- x[101:150, ] + 100
   x[151:160, ] <- x[151:160, ] + 200
-  # Neighbours 9 of 10 points are all of them: too few for 9 coordinates.
+  # Of 10 points, 9 neighbours are all others: too few for 9 coordinates.
   nn <- near(x, 9)
   map <- diffusion_map(nn, 9, epsilon = 2)
   expect_identical(map$sizes, c(100L, 50L, 10L))
@@ -422,19 +425,19 @@ test_that("points that are the same have scales, and a map", {
   x[2:9, ] <- rep(x[1, ], each = 8)
   nn <- near(x, 6)
   map <- diffusion_map(nn, 4, local = 4)
-  # All six nearest of the first nine are the same as they.
+  # The six nearest of the first nine points are equal to them.
   s <- nn$distance[10:80, 4]
   expect_identical(map$scale[1:9], rep(min(s), 9))
   expect_identical(map$scale[10:80], s)
   expect_true(all(is.finite(map$coordinates)))
   expect_lt(max(map$residuals), 1e-12)
-  # Four of five, and the fifth is another.
+  # Four of the five nearest are equal, and the fifth is not.
   y <- x
   y[6:9, ] <- y[6:9, ] + 1:4
   near_y <- near(y, 6)
   map <- diffusion_map(near_y, 4, local = 4)
   expect_identical(map$scale[1:5], near_y$distance[1:5, 5])
-  # None differs.
+  # No points differ.
   same <- diffusion_map(near(matrix(1, 30, 2), 5), 3)
   expect_true(is.na(same$slope))
   expect_identical(same$epsilon, 1)
@@ -500,7 +503,8 @@ test_that("wrong input is told of", {
 
 test_that("a walk that hardly moves is mapped where Lanczos' method fails", {
   skip_if_not_installed("RSpectra")
-  # Correlations of three features: points on a circle, very unequally spaced.
+  # Correlations of three features are points on a circle with very unequal
+  # spacing.
   x <- random_matrix(400, 3)
   nn <- knn_search(x, 8)
   expect_no_warning(map <- diffusion_map(nn, 2))
@@ -580,7 +584,7 @@ test_that("an epsilon given for tiny or huge distances is of their squares", {
   tiny <- huge <- nn
   tiny$distance <- nn$distance * 1e-200
   huge$distance <- nn$distance * 1e200
-  # All weights are 1, and all are 0.
+  # All weights are 1, or all are 0.
   expect_equal(diffusion_map(tiny, 2, epsilon = 1)$density[[1]],
                diffusion_map(nn, 2, epsilon = 1e300)$density[[1]])
   expect_identical(diffusion_map(huge, 2, epsilon = 1)$density, rep(1, 80))

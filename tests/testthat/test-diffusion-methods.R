@@ -1,6 +1,6 @@
 near <- function(x, k) knn_search(x, k, metric = "euclidean", backend = "cpu")
 
-# Prints without their numbers, which may differ in the last digits.
+# Removes numbers from prints, because they may differ in the last digits.
 no_numbers <- function(lines) {
   gsub("[0-9]+(\\.[0-9]+)?(e[-+][0-9]+)?", "#", lines)
 }
@@ -57,7 +57,7 @@ test_that("a map goes into a SingleCellExperiment", {
   expect_identical(
     SingleCellExperiment::reducedDim(cells, "DiffusionMap"), map$coordinates
   )
-  # And is searched there.
+  # The cells can be searched by the stored map.
   expect_s3_class(
     knn_search(cells, 3, metric = "euclidean", dimred = "DiffusionMap",
                backend = "cpu"),

@@ -14,7 +14,8 @@ test_that("points of the map have their own coordinates", {
 })
 
 test_that("a point's own neighbours give its coordinates", {
-  # All the others, and not itself: the eigenvector's own equation.
+  # With all other points as neighbours, this is the equation of the
+  # eigenvector.
   x <- random_matrix(40, 2, seed = 2)
   nn <- near(x, 39)
   for (alpha in c(0, 1)) {
@@ -45,7 +46,7 @@ test_that("new points come where they belong", {
   found <- predict(map, query(x, cbind(cos(between), sin(between)), 12))
   expected <- (map$coordinates[1:299, ] + map$coordinates[2:300, ]) / 2
   expect_lt(max(abs(found - expected)), 0.002)
-  # However far away.
+  # The result is finite at any distance.
   far <- predict(map, query(x, rbind(c(1e4, 0)), 12))
   expect_true(all(is.finite(far)))
 })
@@ -75,7 +76,7 @@ test_that("scales of new points follow the rule for points that are the same", {
   none <- predict(map, list(index = matrix(NA_integer_, 1, 2),
                             distance = matrix(NA_real_, 1, 2)))
   expect_true(all(is.na(none)))
-  # Own scale: the second of the distances, or the only one.
+  # The point's own scale is its second distance, or the only one.
   by_hand <- function(index, distance, own) {
     w <- exp(-distance^2 / (own * map$scale[index])) / map$density[index]
     colSums(w / sum(w) * map$coordinates[index, , drop = FALSE]) /

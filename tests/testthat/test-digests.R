@@ -1,8 +1,8 @@
-# The same bits for ever: on every machine, backend and instruction set, in
-# every version. Keys of the table name what is asked for, not the functions.
+# The same bits forever: on every machine, backend and instruction set, in every
+# version. Keys of the table name the request, not the functions.
 
-# Answers to all that can be asked with one metric, by key. `...`: backend and
-# the like, for each of them.
+# Returns the answers to all requests with one metric, by key. `...` is passed
+# to each, for instance the backend.
 all_answers <- function(kind, metric, sign, ..., reduced = FALSE) {
   data <- lapply(digest_matrices()[[kind]], values_for, metric)
   x <- data$x
@@ -11,7 +11,7 @@ all_answers <- function(kind, metric, sign, ..., reduced = FALSE) {
     verb(..., metric = metric, sign = sign, constant = "isolate")
   }
   knn <- ask(knn_search, x, 12, ...)
-  # Distances that some pairs have, so that equality counts.
+  # Some pairs have exactly this distance, so that equality counts.
   far <- sort(knn$distance[!is.na(knn$distance)])
   limit <- far[[length(far) %/% 3]]
   edges <- ask(knn_graph, x, 9, ...)
@@ -62,7 +62,7 @@ keyed <- function(answers, metric, sign, kind) {
   stats::setNames(answers, paste(metric, sign, names(answers), kind, sep = "/"))
 }
 
-# `fun(metric, sign)` for each; one expectation for each of them.
+# Runs `fun(metric, sign)` for each metric, with one expectation for each.
 each_metric <- function(fun, label, metrics = all_metrics()) {
   for (row in seq_len(nrow(metrics))) {
     metric <- metrics$metric[[row]]
@@ -71,7 +71,7 @@ each_metric <- function(fun, label, metrics = all_metrics()) {
   }
 }
 
-# Those with a property of the table of metrics.
+# Returns the metrics with a property of the table of metrics.
 metrics_where <- function(has) {
   table <- fsknn:::metric_table()
   metrics <- all_metrics()
@@ -99,7 +99,7 @@ with_weights <- function(metric, sign, ...) {
   )
 }
 
-# Covariates, one of which says nothing new.
+# Adjusts for covariates, one of which is redundant.
 apart_from <- function(metric, sign, ...) {
   data <- digest_matrices()$generic
   samples <- data.frame(
@@ -129,7 +129,7 @@ over_common_samples <- function(metric, sign, ..., within = TRUE) {
   x <- with_gaps(digest_matrices()$generic$x, 112)
   queries <- with_gaps(digest_matrices()$generic$queries, 113)
   ask <- function(verb, ...) {
-    # Some points have fewer neighbours, which is said each time.
+    # Each call reports that some points have fewer neighbours.
     suppressMessages(
       verb(..., metric = metric, sign = sign, na = "pairwise", min_pairs = 4)
     )
@@ -188,7 +188,7 @@ of_metafeatures <- function(metric, sign, ...) {
   )
 }
 
-# Of whatever holds the generic matrix by blocks.
+# Searches the generic matrix in any form that is read by blocks.
 by_blocks <- function(blocks, metric, sign, ...) {
   data <- lapply(digest_matrices()$generic, values_for, metric)
   ask <- function(verb, ...) {
@@ -208,7 +208,7 @@ by_blocks <- function(blocks, metric, sign, ...) {
   )
 }
 
-# Enough points and queries for every filter of a GPU.
+# There are enough points and queries for every filter of a GPU.
 many_points <- function(metric, ...) {
   x <- values_for(bell_matrix(4500, 24, seed = 121), metric)
   x[4001:4100, ] <- x[1:100, ]
@@ -239,7 +239,7 @@ filtered_metrics <- c(
   "inner_product"
 )
 
-# --- On the CPU
+# --- On the CPU --------------------------------------------------------------
 
 test_that("answers on the CPU have the bits that they always had", {
   skip_if_not_installed("digest")
@@ -348,7 +348,7 @@ test_that("threads and chunks do not change these bits", {
   metrics <- data.frame(metric = filtered_metrics, sign = "signed")
   for (num_threads in 1:2) {
     for (chunk_size in c(48, 160)) {
-      # A single point's neighbours take no chunks.
+      # Neighbours of a single point need no chunks.
       each_metric(
         function(metric, sign) {
           all_answers(
@@ -363,7 +363,7 @@ test_that("threads and chunks do not change these bits", {
   }
 })
 
-# --- On GPUs
+# --- On GPUs -----------------------------------------------------------------
 
 test_that("a GPU has these bits", {
   skip_if_not_installed("digest")
@@ -400,7 +400,8 @@ test_that("a GPU's filters have these bits, in much and in little memory", {
   skip_if_not_installed("digest")
   skip_if_no_cuda()
   for (metric in filtered_metrics) {
-    # All stays there; a graph comes in pieces; queries have no filter.
+    # With these limits, everything stays on the GPU, a graph is divided, or
+    # queries have no filter.
     for (limit in list(NULL, 16e6, 9e6)) {
       expect_digests(
         many_points(
@@ -448,7 +449,7 @@ test_that("data in a file have these bits on a GPU", {
   )
 })
 
-# --- By block
+# --- By block ----------------------------------------------------------------
 
 test_that("answers by block have these bits", {
   skip_if_not_installed("digest")
@@ -474,7 +475,7 @@ test_that("answers by block have these bits", {
   }
 })
 
-# --- The table itself
+# --- The table itself --------------------------------------------------------
 
 test_that("the table has nothing that is asked for no more", {
   skip_if_not_installed("digest")

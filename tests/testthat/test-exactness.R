@@ -1,5 +1,5 @@
-# The contract: bit for bit what the core's exact step over all pairs gives,
-# on every backend and however the work is cut up.
+# The contract: the answer is bit for bit that of the core's exact step over all
+# pairs. It does not depend on the backend or the division of the work.
 
 test_that("hard matrices give exactly the brute-force answer", {
   matrices <- hard_matrices()
@@ -134,7 +134,7 @@ test_that("the answer is the same by whole numbers of 8 and of 16 bits", {
       )
     }
   }
-  # Of 32 bits are a GPU's floats; a CPU's whole numbers have 16.
+  # With 32 bits, GPUs use floats. Whole numbers of a CPU have 16.
   for (metric in c("pearson", "manhattan", "chebyshev")) {
     expect_identical(
       search(x, metric, "signed", 32), search(x, metric, "signed", 16)
@@ -165,7 +165,7 @@ test_that("rows that are equal bit for bit tie, in order of index", {
     x <- values_for(x, metric)
     found <- knn_search(x, 29, metric, sign, backend = backend)
     for (copy in list(1:3, 13:15)) {
-      # Another point's distances to the three copies are the same.
+      # The distances of another point to the three copies are equal.
       to_copies <- found$distance[30, match(copy, found$index[30, ])]
       expect_identical(to_copies, rep(to_copies[[1]], 3))
       expect_false(is.unsorted(match(copy, found$index[30, ])))
@@ -194,7 +194,8 @@ test_that("rows may have 1, 2, 4,096 or 50,000 features", {
     x <- random_matrix(40, num_features, seed = 71)
     metrics <- if (num_features > 1) c("pearson", "spearman")
     for (metric in c(metrics, "cosine", "euclidean", "manhattan")) {
-      # Under cosine two rows of one feature are alike or opposite: all ties.
+      # Under cosine, two rows of one feature are equal or opposite, so all are
+      # ties.
       expected <- brute_force(x, k = 7, metric = metric)
       for (backend in backends_here()) {
         expect_identical(
@@ -206,8 +207,9 @@ test_that("rows may have 1, 2, 4,096 or 50,000 features", {
   }
 })
 
-# Twice the ranks less d + 1, whole numbers: how many values are below each,
-# less how many are above. r times the root of the squares' sums is exact.
+# Returns twice the ranks minus d + 1, which are whole numbers: the number of
+# smaller values minus that of larger ones. r times the root of the product of
+# their sums of squares is exact.
 whole_ranks <- function(x) {
   t(apply(x, 1, function(row) {
     rowSums(outer(row, row, ">")) - rowSums(outer(row, row, "<"))
@@ -255,7 +257,7 @@ test_that("under Spearman's the order of the samples changes no bit", {
       suppressMessages(knn_search(gaps, 5, na = "pairwise", ...))
     },
     function(x, tied, gaps, ...) {
-      # On CPUs alone.
+      # Only CPUs do this search.
       suppressMessages(within_search(
         gaps, 0.3, "spearman", na = "pairwise", backend = "cpu"
       ))
@@ -300,8 +302,8 @@ test_that("rows of equal ranks are at Spearman's distance 0", {
 })
 
 test_that("equal ranks are neighbours among rows that are nearly alike", {
-  # Where the filter's rows, rounded to length 1, are off by more than the sums
-  # of most rows are.
+  # The filter's rows are rounded to length 1. Their error is larger than that
+  # of most rows' sums.
   profiles <- rbind(
     c(1, 2, 2, 2, 1, 3, 4, 1, 1, 4), c(2, 1, 1, 3, 3, 1, 2, 4, 1, 4)
   )

@@ -7,6 +7,7 @@
 # From a clone:
 #   make demo      the main job on real data; writes demo-output/
 #   make test      everything that must hold; its last line counts it
+#   make test-long the tests that take long, before an issue is resolved
 #   make site      the pages of the package, which need no network, into _build/site
 #   make install   installs the package and its vignettes into R's own library
 #   make lint      what clang-format, clang-tidy and lintr say of the code
@@ -27,7 +28,7 @@
 
 SHELL = /bin/sh
 
-.PHONY: dev check slowest demo test test-gpu site lint sanitize coverage cluster install document clean
+.PHONY: dev check slowest demo test test-long test-gpu site lint sanitize coverage cluster install document clean
 
 dev:
 	@sh tools/setup.sh dev && sh tools/build.sh dev
@@ -44,6 +45,9 @@ demo:
 test: export FSKNN_CUDA_ARCH ?= 80 90a
 test:
 	@sh tools/test.sh
+
+test-long:
+	@sh tools/test-long.sh
 
 test-gpu:
 	@sh tools/setup.sh test && sh tools/build.sh library && \

@@ -45,6 +45,12 @@ make_cpp() {
     CXX="$ccache g++" CXXFLAGS=-O2 TESTFLAGS=-O1 "$@"
 }
 
+# make_by_clang ARGUMENT...: the same by clang, which compiles all of it.
+make_by_clang() {
+  make -s -C tests/cpp build="$build/clang" CXX="$ccache clang++" \
+    CXXFLAGS="-O2 -g0 -Wno-unknown-warning-option" TESTFLAGS=-O1 "$@"
+}
+
 now() {
   date +%s
 }

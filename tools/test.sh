@@ -93,11 +93,9 @@ build_cpp_tests() {
   make_cpp "$build/cpp/tests" "$build/cpp/tests-without-openmp"
 }
 
-# As on a Mac: no GCC, and no OpenMP.
-build_by_clang() {
-  make -s -C tests/cpp build="$build/clang" CXX=clang++ \
-    CXXFLAGS="-O2 -g0 -Wno-unknown-warning-option" TESTFLAGS=-O1 \
-    "$build/clang/tests-without-openmp"
+# As on a Mac: no GCC, and no OpenMP. `make test-long` runs clang's C++ tests.
+check_clang() {
+  make_by_clang printer=print_answers-without-openmp digests
 }
 
 # run_cpp_tests PROGRAM ARGUMENT...
@@ -169,13 +167,11 @@ check_package() {
   _R_CHECK_TIMINGS_=1
   # Snapshots are skipped otherwise.
   NOT_CRAN=true
-  # Those that take a minute or so.
-  FSKNN_LONG_TESTS=1
   # Files of tests side by side: most of the time only this lane has work left.
   TESTTHAT_PARALLEL=TRUE
   TESTTHAT_CPUS=$jobs
   export FSKNN_TEST_RESULTS _R_CHECK_TESTS_NLINES_ _R_CHECK_TIMINGS_ \
-    NOT_CRAN FSKNN_LONG_TESTS TESTTHAT_PARALLEL TESTTHAT_CPUS
+    NOT_CRAN TESTTHAT_PARALLEL TESTTHAT_CPUS
   echo "Most of the time of make test; while it compiles, 00install.out in"
   echo "${check_dir#"$root"/}/fsknn.Rcheck grows."
   # R CMD build has just run the vignettes.
@@ -288,9 +284,7 @@ check_code() {
   step "Pages are complete without a network" sh tools/test-site.sh
   step "RcppExports is up to date" check_bindings
   step "The pages' index names every help page" sh tools/site.sh check
-  step "The core compiles by clang, too" build_by_clang &&
-    step "And passes, without OpenMP" run_cpp_tests \
-      "$build/clang/tests-without-openmp" -tce="$long_cpp_tests"
+  step "By clang and without OpenMP the answers are the same" check_clang
   await compiled
   step "What the vignette 'extending' shows works" sh tools/try-extending.sh
   # One thread's work: while R CMD check still has some for the other.
@@ -303,9 +297,8 @@ check_code() {
   step "The C++ tests compile" build_cpp_tests && {
     step "The C++ tests pass" run_cpp_tests "$build/cpp/tests"
     count_cpp_tests
-    # Clang's have passed so, but for kernels, which it does not compile.
-    step "Those of threads pass by C++'s own, and GCC's kernels" run_cpp_tests \
-      "$build/cpp/tests-without-openmp" -tc="*thread*,*team*,*instruction set*"
+    step "Those of threads pass by C++'s own" run_cpp_tests \
+      "$build/cpp/tests-without-openmp" -tc="*thread*,*team*"
   }
   step "Contraction by the compiler changes no bit of the core" \
     check_contraction

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "answers.hpp"
-#include "cases.hpp"
 #include "core/base/errors.hpp"
 #include "core/rows/metafeatures.hpp"
 #include "core/rows/scan.hpp"
@@ -21,6 +20,7 @@
 #include "core/search/merged_lists.hpp"
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/engine.hpp"
+#include "metric_cases.hpp"
 
 using namespace fsknn;
 
@@ -66,27 +66,6 @@ class Part final : public WithinRows {
  private:
   std::vector<std::size_t> first_;
 };
-
-Matrix fit(const MetricEntry& metric, Matrix m) {
-  if (metric.least_overlap != nullptr)
-    for (double& x : m.values) x = std::fabs(x);
-  return m;
-}
-
-std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
-  const MatrixFacts facts = scan(m.source(), 1);
-  switch (metric.row_form) {
-    case RowForm::raw:
-      return metric.least_overlap != nullptr ? facts.zero
-                                             : std::vector<std::int64_t>();
-    case RowForm::unit: return facts.zero;
-    case RowForm::ready:
-    case RowForm::centred_unit:
-    case RowForm::ranked:
-    case RowForm::biweight_unit: return facts.constant;
-  }
-  return {};
-}
 
 /// Whether this way finds an answer, or reports a distance beyond the range of
 /// a double.

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "answers.hpp"
-#include "cases.hpp"
 #include "core/rows/scan.hpp"
 #include "core/search/brute.hpp"
 #include "core/search/within.hpp"
@@ -18,6 +17,7 @@
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/engine.hpp"
 #include "cpu/search/held.hpp"
+#include "metric_cases.hpp"
 
 using namespace fsknn;
 
@@ -56,14 +56,6 @@ std::vector<const MetricEntry*> metrics() {
   for (const char* sign : {"signed", "absolute", "negative"})
     some.push_back(&find_metric("pearson", sign));
   return some;
-}
-
-std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
-  if (metric.is_unit_dot() && metric.row_form != RowForm::unit)
-    return scan(m.source(), 1).constant;
-  return metric.least_overlap != nullptr || metric.is_unit_dot()
-             ? scan(m.source(), 1).zero
-             : std::vector<std::int64_t>();
 }
 
 const cpu::FilterForm* form_of(const MetricEntry& metric, const Matrix& m,

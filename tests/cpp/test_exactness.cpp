@@ -6,13 +6,13 @@
 #include <cstring>
 #include <vector>
 
-#include "cases.hpp"
 #include "core/base/errors.hpp"
 #include "core/rows/scan.hpp"
 #include "core/rows/subset.hpp"
 #include "core/search/brute.hpp"
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/engine.hpp"
+#include "metric_cases.hpp"
 
 using namespace fsknn;
 
@@ -46,26 +46,6 @@ bool same(const Answer& a, const Answer& b) {
   if (!a.in_range || !b.in_range) return a.in_range == b.in_range;
   return a.index == b.index && same(a.distance, b.distance) &&
          same(a.correlation, b.correlation);
-}
-
-/// The rows that the metric rejects, which the search skips.
-std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
-  const MatrixFacts facts = scan(m.source(), 1);
-  switch (metric.row_form) {
-    case RowForm::centred_unit:
-    case RowForm::ranked:
-    case RowForm::biweight_unit: return facts.constant;
-    case RowForm::unit: return facts.zero;
-    default:
-      return metric.least_overlap != nullptr ? facts.zero
-                                             : std::vector<std::int64_t>();
-  }
-}
-
-Matrix fit(const MetricEntry& metric, Matrix m) {
-  if (metric.least_overlap != nullptr)
-    for (double& x : m.values) x = std::fabs(x);
-  return m;
 }
 
 Answer by_definition(const Request& r, const Matrix& m, const Matrix* q,
@@ -108,11 +88,6 @@ std::vector<const char*> bits_for(const MetricEntry& metric) {
                  metric.filter == FilterKind::overlap
              ? std::vector<const char*>{"/16", "/8"}
              : std::vector<const char*>{""};
-}
-
-std::string label(const MetricEntry& metric, const Matrix& m) {
-  return std::string(metric.name) + " " + sign_name(metric.sign) + ", " +
-         m.name + ", " + std::to_string(m.n) + " x " + std::to_string(m.d);
 }
 
 }  // namespace

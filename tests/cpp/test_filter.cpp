@@ -8,7 +8,6 @@
 #include <random>
 #include <vector>
 
-#include "cases.hpp"
 #include "core/base/errors.hpp"
 #include "core/rows/scan.hpp"
 #include "cpu/filter/bytes_pay.hpp"
@@ -18,6 +17,7 @@
 #include "cpu/filter/thresholds.hpp"
 #include "cpu/filter/two_values.hpp"
 #include "cpu/kernels/kernels.hpp"
+#include "metric_cases.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cpu;
@@ -30,14 +30,6 @@ struct Prepared {
   FilterRows rows;
   int exponent;
 };
-
-std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
-  const MatrixFacts facts = scan(m.source(), 1);
-  if (metric.row_form == RowForm::raw)
-    return metric.least_overlap != nullptr ? facts.zero
-                                           : std::vector<std::int64_t>();
-  return metric.row_form == RowForm::unit ? facts.zero : facts.constant;
-}
 
 /// The bits in which the metric has filters.
 std::vector<int> bits_for(const MetricEntry& metric) {

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "answers.hpp"
-#include "cases.hpp"
 #include "core/contract/weights.hpp"
 #include "core/rows/scan.hpp"
 #include "core/rows/subset.hpp"
@@ -22,6 +21,7 @@
 #include "cpu/search/engine.hpp"
 #include "cpu/search/held.hpp"
 #include "cpu/search/outside.hpp"
+#include "metric_cases.hpp"
 
 using namespace fsknn;
 
@@ -44,19 +44,6 @@ class Counted final : public RowSource {
   MatrixSource<double> rows_;
   mutable std::atomic<std::int64_t> read_{0};
 };
-
-Matrix fit(const MetricEntry& metric, Matrix m) {
-  if (metric.least_overlap != nullptr)
-    for (double& x : m.values) x = std::fabs(x);
-  return m;
-}
-
-std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
-  const MatrixFacts facts = scan(m.source(), 1);
-  if (metric.least_overlap != nullptr || metric.row_form == RowForm::unit)
-    return facts.zero;
-  return metric.is_unit_dot() ? facts.constant : std::vector<std::int64_t>();
-}
 
 bool nearest_agree(cpu::HeldPoints& held, const Request& r,
                    const RowSource& points, const RowSource* queries) {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "answers.hpp"
-#include "cases.hpp"
 #include "core/base/errors.hpp"
 #include "core/rows/scan.hpp"
 #include "core/search/brute.hpp"
@@ -20,6 +19,7 @@
 #include "cpu/search/engine.hpp"
 #include "cpu/search/keys.hpp"
 #include "cpu/search/keys_pay.hpp"
+#include "metric_cases.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cpu;
@@ -36,17 +36,6 @@ std::vector<const MetricEntry*> keyed_metrics() {
 std::vector<int> bits_for(const MetricEntry& metric) {
   return key_kind(metric) == KeyKind::norm ? std::vector<int>{16}
                                            : std::vector<int>{16, 8};
-}
-
-Matrix fit(const MetricEntry& metric, Matrix m) {
-  if (metric.least_overlap != nullptr)
-    for (double& x : m.values) x = std::fabs(x);
-  return m;
-}
-
-std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
-  return metric.least_overlap != nullptr ? scan(m.source(), 1).zero
-                                         : std::vector<std::int64_t>();
 }
 
 /// Multiples of one row, some of them of another magnitude: the keys of a pair
@@ -98,11 +87,6 @@ Prepared prepare(const MetricEntry& metric, const Matrix& m, int bits) {
                          kBaselineKernels, p.points, nullptr, 1, {1, bits});
   set_slack(p.scale, pack(p.scale, p.points, 1).error, p.points.padded);
   return p;
-}
-
-std::string label(const MetricEntry& metric, const Matrix& m) {
-  return std::string(metric.name) + ", " + m.name + ", " + std::to_string(m.n) +
-         " x " + std::to_string(m.d);
 }
 
 /// Counts the pruned pairs, and all pairs, at thresholds that `of_distance`

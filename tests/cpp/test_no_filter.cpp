@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "answers.hpp"
-#include "cases.hpp"
 #include "core/graph/spanning.hpp"
 #include "core/rows/scan.hpp"
 #include "core/search/brute.hpp"
@@ -19,6 +18,7 @@
 #include "cpu/search/engine.hpp"
 #include "cpu/search/outside.hpp"
 #include "masked_cases.hpp"
+#include "metric_cases.hpp"
 
 using namespace fsknn;
 
@@ -47,30 +47,12 @@ std::vector<MetricEntry> without_filters() {
   return all;
 }
 
-Matrix fit(const MetricEntry& metric, Matrix m) {
-  if (metric.least_overlap != nullptr)
-    for (double& x : m.values) x = std::fabs(x);
-  return m;
-}
-
-std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
-  const MatrixFacts facts = scan(m.source(), 1);
-  if (metric.least_overlap != nullptr || metric.row_form == RowForm::unit)
-    return facts.zero;
-  return metric.is_unit_dot() ? facts.constant : std::vector<std::int64_t>();
-}
-
 Request request_for(const MetricEntry& metric, std::int64_t k) {
   Request r;
   r.k = k;
   r.metric = &metric;
   r.num_threads = 2;
   return r;
-}
-
-std::string label(const MetricEntry& metric, const Matrix& m) {
-  return std::string(metric.name) + " " + sign_name(metric.sign) + ", " +
-         m.name;
 }
 
 Answer defined(const Request& r, const RowSource& points,

@@ -9,7 +9,6 @@
 #include <random>
 #include <vector>
 
-#include "cases.hpp"
 #include "core/contract/metrics.hpp"
 #include "core/contract/prepare.hpp"
 #include "core/rows/prepared.hpp"
@@ -18,6 +17,7 @@
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/engine.hpp"
 #include "masked_cases.hpp"
+#include "metric_cases.hpp"
 
 using namespace fsknn;
 
@@ -83,20 +83,6 @@ class AllPairs final : public WithinRows {
   std::vector<std::vector<std::int32_t>> index_;
   std::vector<std::vector<double>> distance_, correlation_;
 };
-
-Matrix fit(const MetricEntry& metric, Matrix m) {
-  if (metric.least_overlap != nullptr)
-    for (double& x : m.values) x = std::fabs(x);
-  return m;
-}
-
-std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
-  const MatrixFacts facts = scan(m.source(), 1);
-  if (metric.least_overlap != nullptr || metric.row_form == RowForm::unit)
-    return facts.zero;
-  if (metric.row_form == RowForm::raw) return {};
-  return facts.constant;
-}
 
 double value_of(const MetricEntry& metric, bool similarity,
                 const AllPairs::Entry& pair) {

@@ -8,7 +8,6 @@
 #include <limits>
 #include <vector>
 
-#include "cases.hpp"
 #include "core/contract/metrics.hpp"
 #include "core/rows/scan.hpp"
 #include "core/rows/subset.hpp"
@@ -16,6 +15,7 @@
 #include "core/search/within.hpp"
 #include "cpu/search/engine.hpp"
 #include "masked_cases.hpp"
+#include "metric_cases.hpp"
 
 using namespace fsknn;
 
@@ -63,23 +63,6 @@ class Rows final : public WithinRows {
   std::vector<std::vector<std::int32_t>> index_;
   std::vector<std::vector<double>> distance_, correlation_;
 };
-
-Matrix fit(const MetricEntry& metric, Matrix m) {
-  if (metric.least_overlap != nullptr)
-    for (double& x : m.values) x = std::fabs(x);
-  return m;
-}
-
-std::vector<std::int64_t> unfit(const MetricEntry& metric, const Matrix& m) {
-  const MatrixFacts facts = scan(m.source(), 1);
-  switch (metric.row_form) {
-    case RowForm::raw:
-      return metric.least_overlap != nullptr ? facts.zero
-                                             : std::vector<std::int64_t>();
-    case RowForm::unit: return facts.zero;
-    default: return facts.constant;
-  }
-}
 
 /// The distances of all pairs, ascending.
 std::vector<double> all_distances(const Request& r, const Matrix& m) {

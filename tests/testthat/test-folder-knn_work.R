@@ -107,14 +107,13 @@ test_that("several processes do each task once", {
   expect_identical(sum(status$done_by$tasks), 45L)
 })
 
-# Long: FSKNN_LONG_TESTS=1 makes 200 runs of 12.
+# 200 runs in the long suite, else 6.
 test_that("several callers of one folder all give the answer", {
   skip_on_os("windows")
   withr::local_options(fsknn.split_size = 60L)
   x <- random_matrix(600, 12)
   whole <- knn_search(x, 5, backend = "cpu", num_threads = 1)
-  long <- identical(Sys.getenv("FSKNN_LONG_TESTS"), "1")
-  for (run in seq_len(if (long) 200 else 12)) {
+  for (run in seq_len(if (is_long()) 200 else 6)) {
     folder <- withr::local_tempdir()
     found <- parallel::mclapply(1:4, function(caller) {
       tryCatch(

@@ -1,8 +1,6 @@
 # What `make demo` runs, on real data.
 test_that("the demo says what it found, biology first, and writes its files", {
-  skip_if_not(
-    nzchar(Sys.getenv("FSKNN_LONG_TESTS")), "FSKNN_LONG_TESTS is not set"
-  )
+  skip_unless_long()
   for (package in c("ALL", "annotate", "Biobase", "ggplot2", "ggraph")) {
     skip_if_not_installed(package)
   }

@@ -1,6 +1,6 @@
 # 960 MB of doubles in a file, and 400 MB of memory to search them in, above R
 # with the packages loaded (HDF5Array alone takes some 330 MB of its own). It
-# takes a minute or so, and runs where FSKNN_LONG_TESTS is set, as by `make test`.
+# takes a minute or so: `make test-long` runs it.
 
 run_script <- function(lines, limit_kib = NULL) {
   script <- withr::local_tempfile(lines = lines, fileext = ".R")
@@ -65,9 +65,7 @@ searching <- function(file, max_memory, answer) {
 }
 
 test_that("960 MB are searched in 400 MB, which a matrix in memory can't be", {
-  skip_if_not(
-    nzchar(Sys.getenv("FSKNN_LONG_TESTS")), "FSKNN_LONG_TESTS is not set"
-  )
+  skip_unless_long()
   skip_if_not_installed("HDF5Array")
   skip_if_not(file.exists("/proc/self/status"), "There is no /proc")
   folder <- withr::local_tempdir()

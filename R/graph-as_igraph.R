@@ -178,7 +178,7 @@ check_edge_columns <- function(edges, arg, call = caller_env()) {
 check_vertices <- function(vertices, call = caller_env()) {
   if (is.null(vertices)) {
     # Not every verb has the argument.
-    code <- if (is.environment(call) && "vertices" %in% ls(call)) {
+    code <- if (has_argument(call, "vertices")) {
       "vertices = attr(old, \"vertices\")"
     } else {
       "attr(edges, \"vertices\") <- attr(old, \"vertices\")"
@@ -193,9 +193,7 @@ check_vertices <- function(vertices, call = caller_env()) {
       call
     )
   }
-  if (!is.data.frame(vertices) && is.atomic(vertices)) {
-    vertices <- data.frame(name = as.vector(vertices))
-  }
+  vertices <- vertex_table(vertices)
   if (!is.data.frame(vertices) || !"name" %in% names(vertices)) {
     abort_argument(
       "{.arg vertices} must be a data frame with a column {.code name}, or a
@@ -217,7 +215,23 @@ check_vertices <- function(vertices, call = caller_env()) {
   vertices
 }
 
-vertex_numbers <- function(ends, names, call = caller_env()) {
+# Has the verb in this frame an argument of this name?
+has_argument <- function(call, arg) {
+  is.environment(call) && exists(arg, call, inherits = FALSE)
+}
+
+# A vector of names is one column of the table of points. as.vector() alone would
+# take the words of a factor and the bits of an integer64.
+vertex_table <- function(vertices) {
+  if (is.data.frame(vertices) || !is.atomic(vertices) || is.null(vertices)) {
+    return(vertices)
+  }
+  names <- if (is.object(vertices)) id_text(vertices) else as.vector(vertices)
+  data.frame(name = names)
+}
+
+# arg: the argument that the ends are of.
+vertex_numbers <- function(ends, names, call = caller_env(), arg = "edges") {
   # Row numbers of points without names need no look-up by text.
   numbered <- is.numeric(ends) && length(names) > 0 &&
     identical(names, as.character(seq_along(names)))
@@ -227,13 +241,21 @@ vertex_numbers <- function(ends, names, call = caller_env()) {
     match(id_text(ends), names)
   }
   if (anyNA(numbers)) {
-    check_text(ends, "The points of `edges`", "edge", "edges$from", call)
+    check_text(
+      ends, paste0("The points of `", arg, "`"), "edge", paste0(arg, "$from"),
+      call
+    )
     unknown <- unique(id_text(ends[is.na(numbers)]))
     count <- length(unknown)
     where <- first_few(paste0("\"", utils::head(unknown, 3), "\""), count)
     abort_argument(
       c(
-        "{.arg vertices} must name every point of {.arg edges}.",
+        if (has_argument(call, "vertices")) {
+          "{.arg vertices} must name every point of {.arg {arg}}."
+        } else {
+          "The attribute {.val vertices} of {.arg {arg}} must name every point of
+           its edges."
+        },
         x = "{format_count(count)} {cli::qty(count)}point{?s} {?is/are} not
              there: {where}."
       ),
@@ -243,9 +265,11 @@ vertex_numbers <- function(ends, names, call = caller_env()) {
   numbers
 }
 
-edge_weights <- function(edges, weight, call = caller_env()) {
+# arg: the argument that says which; own: are the edges the user's own?
+edge_weights <- function(edges, weight, call = caller_env(), arg = "weight",
+                         own = TRUE) {
   if (weight == "distance") {
-    return(edge_column(edges, "distance", weight, call))
+    return(edge_column(edges, "distance", weight, call, arg))
   }
   if (is.numeric(edges[["similarity"]])) {
     return(edges[["similarity"]])
@@ -254,10 +278,13 @@ edge_weights <- function(edges, weight, call = caller_env()) {
   if (is.null(metric)) {
     abort_argument(
       c(
-        "{.code weight = \"similarity\"} needs to know the metric, which
-         {.arg edges} has lost.",
-        i = "Give it back with {.code attr(edges, \"metric\") <-} (and
-             {.val sign}), or use {.code weight = \"distance\"}."
+        "{.code {arg} = \"similarity\"} needs edges that know their metric.",
+        i = if (own) {
+          "Give it back with {.code attr(edges, \"metric\") <-} (and
+           {.val sign}), or use {.code {arg} = \"distance\"}."
+        } else {
+          "Use the edges of {.fn knn_graph}, or {.code {arg} = \"distance\"}."
+        }
       ),
       call
     )
@@ -272,23 +299,23 @@ edge_weights <- function(edges, weight, call = caller_env()) {
       call
     ),
     correlation = {
-      r <- edge_column(edges, "correlation", weight, call)
+      r <- edge_column(edges, "correlation", weight, call, arg)
       sign <- check_choice(
         attr(edges, "sign"), metric_signs, "attr(edges, \"sign\")", call = call
       )
       switch(sign, signed = r, absolute = abs(r), negative = -r)
     },
-    complement = 1 - edge_column(edges, "distance", weight, call),
-    reciprocal = 1 / (1 + edge_column(edges, "distance", weight, call))
+    complement = 1 - edge_column(edges, "distance", weight, call, arg),
+    reciprocal = 1 / (1 + edge_column(edges, "distance", weight, call, arg))
   )
 }
 
-edge_column <- function(edges, column, weight, call) {
+edge_column <- function(edges, column, weight, call, arg = "weight") {
   values <- edges[[column]]
   if (!is.numeric(values)) {
     abort_argument(
-      "{.code weight = \"{weight}\"} needs a numeric column {.code {column}}
-       in {.arg edges}.",
+      "{.code {arg} = \"{weight}\"} needs a numeric column {.code {column}} in
+       {.arg edges}.",
       call
     )
   }

@@ -65,6 +65,7 @@ as_sparse <- function(edges, value = NULL, ...,
       return(symmetric_of_shards(edges, value, symmetric, current_env()))
     }
   }
+  own <- is.data.frame(edges)
   edges <- if (is_knn_shards(edges)) {
     edges_of_shards(edges, current_env())
   } else {
@@ -73,7 +74,7 @@ as_sparse <- function(edges, value = NULL, ...,
   if (symmetric != "no") {
     edges <- undirected_edges(edges, symmetric)
   }
-  entries <- edge_values(edges, value)
+  entries <- edge_values(edges, value, own)
   facts <- edges_facts(edges, "edges", current_env())
   from <- facts$from
   to <- facts$to
@@ -134,7 +135,7 @@ check_num_entries <- function(count, call = caller_env()) {
   }
 }
 
-edge_values <- function(edges, value, call = caller_env()) {
+edge_values <- function(edges, value, own, call = caller_env()) {
   if (is.null(value)) {
     value <- if (is.numeric(edges[["distance"]])) {
       "distance"
@@ -152,8 +153,8 @@ edge_values <- function(edges, value, call = caller_env()) {
   switch(
     value,
     one = rep(1, nrow(edges)),
-    similarity = edge_weights(edges, "similarity", call),
-    edge_column(edges, value, value, call)
+    similarity = edge_weights(edges, "similarity", call, "value", own),
+    edge_column(edges, value, value, call, "value")
   )
 }
 

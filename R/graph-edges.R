@@ -133,7 +133,7 @@ print_first_edges <- function(x, n, ...) {
 }
 
 format_edges_header <- function(x) {
-  vertices <- attr(x, "vertices")
+  vertices <- vertex_table(attr(x, "vertices"))
   metric <- attr(x, "metric")
   # In full: without it the attribute `kind` would be taken for it.
   k <- attr(x, "k", exact = TRUE)

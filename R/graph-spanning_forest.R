@@ -119,7 +119,7 @@ edges_facts <- function(edges, arg, call) {
       call
     )
   }
-  vertices <- attr(edges, "vertices")
+  vertices <- vertex_table(attr(edges, "vertices"))
   if (is.null(vertices) || !all(c("from", "to") %in% names(edges))) {
     abort_argument(
       c(
@@ -138,8 +138,8 @@ edges_facts <- function(edges, arg, call) {
     vertices$name <- checked$name
   }
   list(
-    from = vertex_numbers(edges$from, checked$name, call),
-    to = vertex_numbers(edges$to, checked$name, call),
+    from = vertex_numbers(edges$from, checked$name, call, arg),
+    to = vertex_numbers(edges$to, checked$name, call, arg),
     distance = edges[["distance"]],
     # By blocks a rank is there once for each: no order of a point's edges.
     rank = if (is.null(edges[["block"]])) edges[["rank"]],

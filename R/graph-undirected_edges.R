@@ -185,6 +185,7 @@ edges_of <- function(edges, arg = "edges", call = caller_env()) {
   if (is.data.frame(edges)) {
     check_edges(edges, call)
     check_vertices(attr(edges, "vertices"), call)
+    attr(edges, "vertices") <- vertex_table(attr(edges, "vertices"))
     return(edges)
   }
   nn <- read_knn_shape(edges, arg = arg, call = call)
@@ -213,10 +214,14 @@ name_by_place <- function(graphs) {
 with_text_ids <- function(graph) {
   own <- attr(graph, "vertices")$name
   numbered <- is.numeric(own) && all(own == seq_along(own))
-  if (!numbered && !is.character(own)) {
-    graph$from <- id_text(graph$from)
-    graph$to <- id_text(graph$to)
-    attr(graph, "vertices")$name <- id_text(own)
+  attr(graph, "vertices")$name <- if (numbered) own else id_text(own)
+  for (end in c("from", "to")) {
+    ends <- graph[[end]]
+    if (!numbered) {
+      graph[[end]] <- id_text(ends)
+    } else if (!is.numeric(ends)) {
+      graph[[end]] <- own[match(id_text(ends), id_text(own))]
+    }
   }
   graph
 }

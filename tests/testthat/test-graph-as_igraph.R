@@ -170,3 +170,27 @@ test_that("wrong edges, weights and vertices are errors", {
     as_igraph(edges, negative = "keep")
   })
 })
+
+test_that("a vector of ids of any class names the points", {
+  ids <- c(1e5, 2e5, 1e15, 123456, 1e6, 7:11)
+  x <- random_matrix(10, 6)
+  rownames(x) <- sprintf("%.0f", ids)
+  edges <- knn_graph(x, 3)
+  right <- as_igraph(edges)
+  given <- list(ids, factor(ids))
+  if (requireNamespace("bit64", quietly = TRUE)) {
+    given <- c(given, list(bit64::as.integer64(ids)))
+  }
+  bare <- structure(edges, vertices = NULL)
+  file <- withr::local_tempfile(fileext = ".graphml")
+  write_edges(edges, file)
+  for (vertices in given) {
+    expect_identical(
+      igraph::as_data_frame(as_igraph(bare, vertices = vertices), "both"),
+      igraph::as_data_frame(right, "both")
+    )
+    other <- withr::local_tempfile(fileext = ".graphml")
+    write_edges(bare, other, vertices = vertices)
+    expect_identical(readLines(other), readLines(file))
+  }
+})

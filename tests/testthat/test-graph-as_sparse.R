@@ -181,3 +181,25 @@ test_that("a value that is no column is an error", {
     as_sparse(data.frame(from = 1, to = 2))
   })
 })
+
+test_that("a similarity of neighbours without a metric is refused in words", {
+  skip_if_not_installed("Matrix")
+  error <- expect_error(
+    as_sparse(knn_search(random_matrix(12, 5), 3), "similarity"),
+    class = "fsknn_argument_error"
+  )
+  expect_match(conditionMessage(error), "`value = \"similarity\"` needs")
+  expect_match(conditionMessage(error), "the edges of `knn_graph()`",
+               fixed = TRUE)
+  edges <- knn_graph(random_matrix(12, 5), 3)
+  attr(edges, "metric") <- NULL
+  error <- expect_error(as_sparse(edges, "similarity"))
+  expect_match(conditionMessage(error), "attr(edges, \"metric\") <-",
+               fixed = TRUE)
+  attr(edges, "metric") <- "pearson"
+  edges$correlation <- NULL
+  expect_error(
+    as_sparse(edges, "similarity"),
+    "`value = \"similarity\"` needs a numeric column `correlation`"
+  )
+})

@@ -138,3 +138,69 @@ test_that("a tibble of edges is read without a warning", {
     try(soft_threshold(table), silent = TRUE)
   })
 })
+
+test_that("ends that are numbers meet names that are text", {
+  ids <- c(1e5, 2e5, 1e15, 123456, 1e6, 7:11)
+  x <- random_matrix(10, 6)
+  rownames(x) <- sprintf("%.0f", ids)
+  edges <- knn_graph(x, 3)
+  right <- combine_graphs(edges, edges)
+  ends <- c("from", "to")
+  for (convert in list(as.numeric, function(id) factor(as.numeric(id)))) {
+    other <- edges
+    other[ends] <- lapply(edges[ends], convert)
+    expect_no_warning({
+      expect_identical(combine_graphs(edges, other), right)
+      expect_identical(combine_graphs(other, edges), right)
+      expect_identical(undirected_edges(other), undirected_edges(edges))
+    })
+  }
+})
+
+test_that("factors of row numbers are the points of these numbers", {
+  edges <- knn_graph(random_matrix(30, 12), 3)
+  other <- edges
+  other$from <- factor(edges$from)
+  other$to <- as.character(edges$to)
+  right <- combine_graphs(edges, edges)
+  expect_identical(combine_graphs(other, edges), right)
+  expect_identical(combine_graphs(edges, other), right)
+})
+
+test_that("an unknown point is told by what the verb has", {
+  edges <- knn_graph(random_matrix(30, 12), 3)
+  other <- edges
+  other$from[[1]] <- 99L
+  for (code in list(
+    quote(combine_graphs(edges, other)), quote(undirected_edges(other))
+  )) {
+    error <- expect_error(
+      eval(code), "attribute \"vertices\"", class = "fsknn_argument_error"
+    )
+    expect_match(conditionMessage(error), "\"99\"", fixed = TRUE)
+  }
+  expect_error(as_igraph(other), "`vertices` must name every point")
+})
+
+test_that("vertices may be a vector wherever edges are taken", {
+  ids <- c(1e5, 2e5, 1e15, 123456, 1e6, 7:11)
+  x <- random_matrix(10, 6)
+  rownames(x) <- sprintf("%.0f", ids)
+  edges <- knn_graph(x, 3)
+  for (vertices in list(ids, factor(ids), rownames(x))) {
+    given <- structure(edges, vertices = vertices)
+    expect_identical(
+      undirected_edges(given)$rank, undirected_edges(edges)$rank
+    )
+    expect_identical(
+      combine_graphs(given, edges), combine_graphs(edges, edges)
+    )
+    expect_identical(
+      unname(as.matrix(as_sparse(given))), unname(as.matrix(as_sparse(edges)))
+    )
+    expect_identical(
+      spanning_forest(given)$distance, spanning_forest(edges)$distance
+    )
+    expect_output(print(given), "10 points of 6 features, 30 edges")
+  }
+})

@@ -200,6 +200,12 @@ round_down <- function(number) {
   format(number, digits = 17)
 }
 
+# The verb searches within 1 - similarity, which must be no more than what fits.
+# Near 1 similarities are multiples of 2^-53, and 15 digits may be less.
 similarity_that_fits <- function(distance) {
-  format(1 - as.double(round_down(distance)), digits = 15)
+  short <- format(1 - as.double(round_down(distance)), digits = 15)
+  if (1 - as.double(short) <= distance) {
+    return(short)
+  }
+  format(1 - floor(distance * 2^53) / 2^53, digits = 17)
 }

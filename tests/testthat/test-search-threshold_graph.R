@@ -130,3 +130,35 @@ test_that("what can't be a similarity is said", {
     threshold_graph(x, "high")
   })
 })
+
+test_that("a suggested similarity fits, however near to 1", {
+  distance <- c(
+    0, 2^-54, 2^-53, 7.9936057773011255e-15, 1e-14, 3e-9, 1.2345e-5, 0.1, 0.3,
+    0.5, 0.7, 1 - 2^-53, 1, 1 + 2^-52, 1.7
+  )
+  text <- vapply(distance, fsknn:::similarity_that_fits, "")
+  expect_true(all(1 - as.double(text) <= distance))
+  expect_true(all(1 - as.double(text) >= distance * 0.98 - 2^-52))
+  expect_identical(text[c(10, 13)], c("0.5", "0"))
+
+  set.seed(3)
+  x <- outer(rep(1, 400), rnorm(30)) + 1e-7 * rnorm(400 * 30)
+  for (sign in c("signed", "negative")) {
+    y <- if (sign == "negative") x * rep(c(1, -1), 200) else x
+    least <- 0.5
+    # A sample says first, then what the first suggestion finds.
+    for (look in 1:3) {
+      found <- tryCatch(
+        threshold_graph(y, least, sign = sign, max_memory = "200 kB"),
+        fsknn_size_error = identity
+      )
+      if (is.data.frame(found)) break
+      text <- sub(
+        ".*min_similarity = ([-0-9.e]+)`.*", "\\1", conditionMessage(found)
+      )
+      expect_gt(as.double(text), least)
+      least <- as.double(text)
+    }
+    expect_gt(nrow(found), 1000)
+  }
+})

@@ -110,7 +110,7 @@ knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
   check_into(into, x)
   check_one_search(how, checkpoint)
   read <- read_holes(x, options)
-  how$side <- point_side(read)
+  how$points <- read
   holes <- find_holes(read$values, how, read, options$num_threads)
   filled <- fill_holes(read$values, holes, how, options)
   tell_column_means(filled, how, read)
@@ -137,8 +137,8 @@ impute_options <- function(verb = caller_env()) {
   options
 }
 
-# How entries are made of neighbours. (`side`: what the points are, in messages;
-# added when they are read.)
+# How entries are made of neighbours. (`points`, for messages, are added when
+# they are read.)
 check_impute <- function(k, donors, weights, row_max, col_max,
                          call = caller_env()) {
   list(
@@ -261,10 +261,15 @@ fill_holes <- function(values, holes, how, options, call = caller_env()) {
     row = integer(), column = integer(), value = double(), sd = double(),
     donors = integer()
   )
+  stages <- list()
   if (length(holes$asked) > 0) {
     stages <- find_givers(values, holes, how, options, call = call)
     entries <- make_entries(stages, how, options, call = call)
   }
+  alone <- unlist(lapply(stages, function(stage) {
+    stage$numbers[is.na(stage$index[, 1])]
+  }))
+  entries_alone <- sum(entries$row %in% alone)
   entries <- add_rows_above(entries, values, holes)
   made <- put_means(entries$made, values, holes)
   list(
@@ -275,7 +280,8 @@ fill_holes <- function(values, holes, how, options, call = caller_env()) {
       call
     )[[1]],
     entries = made, above = entries$above,
-    entries_above = entries$entries_above
+    entries_above = entries$entries_above,
+    alone = length(alone), entries_alone = entries_alone
   )
 }
 
@@ -363,14 +369,15 @@ check_donors <- function(how, num_eligible, num_rows, call) {
   if (how$k < num_eligible) {
     return(invisible())
   }
+  side <- point_side(how$points)
   others <- num_rows - num_eligible
   limit <- paste0(format(100 * how$row_max), "%")
   abort_argument(
     c(
-      "{.arg k} must be less than the number of {how$side}s that may be donors,
+      "{.arg k} must be less than the number of {side}s that may be donors,
        {format_count(num_eligible)}, but is {format_count(how$k)}.",
       i = if (others > 0) {
-        "{format_count(others)} {how$side}{cli::qty(others)}{?s} {?has/have}
+        "{format_count(others)} {side}{cli::qty(others)}{?s} {?has/have}
          more than {limit} of the values missing ({.arg row_max})."
       }
     ),
@@ -429,12 +436,40 @@ make_entries <- function(stages, how, options, k = how$k,
     entries
   })
   if (length(made) == 1) {
-    return(made[[1]])
+    made <- made[[1]]
+  } else {
+    parts <- names(made[[1]])
+    made <- in_order(stats::setNames(
+      lapply(parts, function(part) unlist(lapply(made, `[[`, part))), parts
+    ))
   }
-  parts <- names(made[[1]])
-  in_order(stats::setNames(
-    lapply(parts, function(part) unlist(lapply(made, `[[`, part))), parts
-  ))
+  check_filled(made, how$points, call)
+  made
+}
+
+# Donors that are brought to a row's spread may leave the range of a double.
+check_filled <- function(made, points, call) {
+  bad <- which(made$donors > 0 & !is.finite(made$value))
+  if (length(bad) == 0) {
+    return(invisible())
+  }
+  rows <- describe_rows(utils::head(made$row[bad], 3), points)
+  where <- first_few(
+    paste0(
+      point_side(points), " ", rows, ", ", feature_side(points), " ",
+      utils::head(made$column[bad], 3)
+    ),
+    length(bad)
+  )
+  cli_abort(
+    c(
+      "A filled-in value is beyond the range of a double (about 1.8e308).",
+      x = "{tally(length(bad), \"value\")}, at {where}.",
+      i = "Scale {.arg x}, or look for rows of a wrong magnitude."
+    ),
+    class = c("fsknn_range_error", "fsknn_error"),
+    call = call
+  )
 }
 
 tell_column_means <- function(filled, how, points) {
@@ -446,7 +481,9 @@ tell_column_means <- function(filled, how, points) {
   column <- feature_side(points)
   above <- filled$above
   of_above <- filled$entries_above
-  without <- count - of_above
+  alone <- filled$alone
+  of_alone <- filled$entries_alone
+  without <- count - of_above - of_alone
   limit <- paste0(format(100 * how$row_max), "%")
   lack <- if (how$row_max < 1) {
     "more than {limit} of the values missing ({.arg row_max})"
@@ -462,6 +499,10 @@ tell_column_means <- function(filled, how, points) {
           "{format_count(of_above)} {cli::qty(of_above)}{?is/are} in
            {format_count(above)} {row}{cli::qty(above)}{?s} with ", lack, "."
         )
+      },
+      x = if (of_alone > 0) {
+        "{format_count(of_alone)} {cli::qty(of_alone)}{?is/are} in
+         {format_count(alone)} {row}{cli::qty(alone)}{?s} without neighbours."
       },
       x = if (without > 0) {
         "{format_count(without)} {cli::qty(without)}{?is/are} where no donor has

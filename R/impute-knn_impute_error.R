@@ -70,7 +70,7 @@ knn_impute_error <- function(x, fraction = 0.05, k = c(1, 2, 3, 5, 10, 15, 20,
   options <- impute_options()
   how <- check_impute(max(asked), donors, weights, row_max, col_max)
   read <- read_holes(x, options)
-  how$side <- point_side(read)
+  how$points <- read
   find_holes(read$values, how, read, options$num_threads)
   hidden <- draw_hidden(read$values, fraction, hide, how)
   truth <- read$values[hidden]
@@ -186,11 +186,26 @@ judge_metric <- function(values, holes, hidden, truth, ks, how, options,
     filled <- entries$made$value[match(hidden, at)]
     data.frame(
       metric = options$metric$name, k = k,
-      rmse = root_mean_square(filled, truth), bias = mean(filled - truth),
+      rmse = root_mean_square(filled, truth),
+      bias = mean_difference(filled, truth),
       column_means = sum(at[entries$made$donors == 0] %in% hidden)
     )
   })
-  do.call(rbind, rows)
+  check_errors_in_range(do.call(rbind, rows), call)
+}
+
+check_errors_in_range <- function(errors, call) {
+  if (all(is.finite(errors$rmse)) && all(is.finite(errors$bias))) {
+    return(errors)
+  }
+  cli_abort(
+    c(
+      "An error is beyond the range of a double (about 1.8e308).",
+      i = "Scale {.arg x}, or look for rows of a wrong magnitude."
+    ),
+    class = c("fsknn_range_error", "fsknn_error"),
+    call = call
+  )
 }
 
 new_impute_error <- function(table, values, hidden, truth, hide, how) {

@@ -207,11 +207,11 @@ tell_short_rows <- function(count, search, as_edges) {
   }
   wanted <- if (is.null(search$each_k)) paste(" =", search$request$k) else ""
   what <- if (as_edges) {
-    "They have fewer edges."
+    "{?It has/They have} fewer edges."
   } else if (isTRUE(search$as_table)) {
     "There are fewer rows."
   } else if (!is.null(search$each_k)) {
-    "Their neighbours are shorter vectors."
+    "{?Its/Their} neighbours are shorter vectors."
   } else {
     "The places that are left hold {.code NA}."
   }
@@ -228,7 +228,7 @@ tell_short_rows <- function(count, search, as_edges) {
         },
         "."
       ),
-      i = what
+      i = paste0("{cli::qty(count)}", what)
     ),
     class = "fsknn_short_rows",
     count = count

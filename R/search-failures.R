@@ -30,15 +30,19 @@ raise_failure <- function(result, call) {
 raise_range_failure <- function(call, of_points = NULL, of_queries = NULL) {
   cli_abort(
     c(
-      "A distance is beyond the range of a double (about 1.8e308), or made of
-       numbers too small to count beside the largest of {.arg x}.",
+      "A distance is beyond the range of a double (about 2.2e-308 to 1.8e308).",
       x = if (!is.null(of_points)) {
         "The entry of {.arg x} with the largest magnitude is {of_points}."
       },
       x = if (!is.null(of_queries)) {
         "The entry of {.arg query} with the largest magnitude is {of_queries}."
       },
-      i = "Scale {.arg x}, or look for rows of a wrong magnitude."
+      i = if (is.null(of_queries)) {
+        "Scale {.arg x}, or look for rows of a wrong magnitude."
+      } else {
+        "Scale {.arg x} and {.arg query} alike, or look for rows of a wrong
+         magnitude."
+      }
     ),
     class = c("fsknn_range_error", "fsknn_error"),
     call = call

@@ -32,3 +32,8 @@ root_mean_square <- function(values, from = 0) {
   unit <- unit_of_values(values, from)
   sqrt(mean((values / unit - from / unit)^2)) * unit
 }
+
+mean_difference <- function(values, from) {
+  unit <- unit_of_values(values, from)
+  mean(values / unit - from / unit) * unit
+}

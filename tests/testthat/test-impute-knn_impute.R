@@ -607,3 +607,69 @@ test_that("the donors' spread is right for values of any magnitude", {
     1e308 * stats::sd(c(1.7976931348623157, -1.2, 1))
   )
 })
+
+test_that("values near a double's limit are filled as smaller ones, or named", {
+  most <- .Machine$double.xmax
+  outcomes <- vapply(1:40, function(seed) {
+    set.seed(seed)
+    x <- matrix(rnorm(60), 12)
+    x[, 5] <- rep(c(most, -most), 6) * runif(12, 0.1, 0.5 + 0.5 * seed %% 2)
+    x[, 4] <- rep(c(most, -most), each = 6) * 0.7
+    x[sample(60, 4)] <- NA
+    fill <- function(x) {
+      weights <- if (seed %% 2) "equal" else "distance"
+      suppressMessages(knn_impute(x, 3, "pearson", weights = weights))
+    }
+    # A power of two takes no bit from any of the larger ones.
+    want <- imputed_values(fill(x * 2^-20))$value * 2^20
+    got <- tryCatch(imputed_values(fill(x))$value, fsknn_range_error = identity)
+    if (inherits(got, "error")) {
+      expect_false(all(is.finite(want)))
+      return("error")
+    }
+    expect_equal(got, want, tolerance = 1e-13)
+    "value"
+  }, "")
+  expect_setequal(outcomes, c("error", "value"))
+})
+
+test_that("a filled-in value beyond a double's range is an error with a place", {
+  set.seed(1)
+  x <- matrix(rnorm(60), 12)
+  x[1, ] <- 1e3 * x[1, ]
+  x[, 5] <- runif(12, 0.8, 1) * .Machine$double.xmax
+  x[1, 5] <- NA
+  expect_true(all(is.finite(knn_impute(x, 3))))
+  rownames(x) <- paste0("g", 1:12)
+  error <- expect_error(
+    knn_impute(x, 3, "pearson"), class = "fsknn_range_error"
+  )
+  expect_match(
+    conditionMessage(error), "row 1 (\"g1\"), column 5", fixed = TRUE
+  )
+  error <- expect_error(
+    knn_impute(t(x), 3, "pearson", points = "columns"),
+    class = "fsknn_range_error"
+  )
+  expect_match(
+    conditionMessage(error), "column 1 (\"g1\"), row 5", fixed = TRUE
+  )
+})
+
+test_that("rows without neighbours are told as such, without a hint", {
+  set.seed(4)
+  x <- matrix(rnorm(60), 12)
+  x[2, ] <- c(1, 1, 1, NA, NA)
+  told <- expect_message(
+    knn_impute(x, 3, "pearson"), class = "fsknn_column_means"
+  )
+  expect_match(conditionMessage(told), "2 are in 1 row without neighbours.")
+  expect_no_match(conditionMessage(told), "available")
+  x[3:9, 5] <- NA
+  told <- expect_message(
+    knn_impute(x, 1, "pearson", col_max = 0.9), class = "fsknn_column_means"
+  )
+  expect_match(conditionMessage(told), "2 are in 1 row without neighbours.")
+  expect_match(conditionMessage(told), "no donor has\\s+a value")
+  expect_match(conditionMessage(told), "available")
+})

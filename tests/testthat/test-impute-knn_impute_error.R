@@ -112,3 +112,23 @@ test_that("errors are right for values of any magnitude", {
     }
   }
 })
+
+test_that("errors near a double's limit are values, or a range error", {
+  most <- .Machine$double.xmax
+  set.seed(1)
+  x <- matrix(rnorm(60), 12)
+  x[, 5] <- rep(c(most, -most), 6) * runif(12, 0.5, 1)
+  judge <- function(x, metric, fraction) {
+    set.seed(2)
+    suppressMessages(knn_impute_error(x, fraction, c(1, 3), metric))
+  }
+  got <- judge(x, "euclidean", 0.2)
+  want <- judge(x * 2^-20, "euclidean", 0.2)
+  expect_true(all(is.finite(got$bias)))
+  expect_equal(got$rmse, want$rmse * 2^20, tolerance = 1e-13)
+  expect_equal(got$bias, want$bias * 2^20, tolerance = 1e-13)
+  x[, 4] <- rep(c(most, -most), each = 6) * 0.7
+  expect_error(
+    judge(x, c("euclidean", "pearson"), 0.3), class = "fsknn_range_error"
+  )
+})

@@ -15,6 +15,9 @@ struct Gift {
   double value, weight;
 };
 
+/// Of values that a donor's scale brings out of double's range.
+constexpr double small_unit = 0x1p-64;
+
 int scale_of(double most) {
   return most > 0.0 ? std::clamp(std::ilogb(most), -1000, 1000) : 0;
 }
@@ -69,13 +72,13 @@ class RowScaler {
     const int scale_a = scale_of(most_a), scale_b = scale_of(most_b);
     const double to_a = std::ldexp(1.0, -scale_a);
     const double to_b = std::ldexp(1.0, -scale_b);
-    a /= n;
-    b /= n;
+    a = std::isfinite(a / n) ? a / n : mean_of(point, true, n);
+    b = std::isfinite(b / n) ? b / n : mean_of(point, false, n);
     for (std::int64_t f = 0; f < task_.num_features; ++f) {
       const double p = own_[static_cast<std::size_t>(f)];
       const double q = value(point, f);
       if (!has_value(p) || !has_value(q)) continue;
-      const double off_a = (p - a) * to_a, off_b = (q - b) * to_b;
+      const double off_a = p * to_a - a * to_a, off_b = q * to_b - b * to_b;
       aa += off_a * off_a;
       bb += off_b * off_b;
     }
@@ -84,6 +87,18 @@ class RowScaler {
     scale.by = std::ldexp(std::sqrt(aa / bb), scale_a - scale_b);
     scale.to = a;
     return true;
+  }
+
+  /// The mean of the row's own values, or of the donor's, where their sum
+  /// leaves double's range.
+  double mean_of(std::int64_t point, bool own, double n) const {
+    double mean = 0.0;
+    for (std::int64_t f = 0; f < task_.num_features; ++f) {
+      const double p = own_[static_cast<std::size_t>(f)];
+      const double q = value(point, f);
+      if (has_value(p) && has_value(q)) mean += (own ? p : q) / n;
+    }
+    return mean;
   }
 
   const ImputeTask& task_;
@@ -116,10 +131,14 @@ class ColumnImputer {
       if (at + 16 < end) fetch(donors_ + row_of(at + 16) * count_);
       if (at + 8 < end) fetch_values(values, row_of(at + 8));
       const std::int64_t r = row_of(at);
-      take_gifts(values, r);
+      double unit = 1.0;
+      if (!take_gifts(values, r, unit)) {
+        unit = small_unit;
+        take_gifts(values, r, unit);
+      }
       out_.row[at] = task_.rows[r] + 1;
       out_.column[at] = static_cast<std::int32_t>(f + 1);
-      put(at);
+      put(at, unit);
     }
     poll_after(static_cast<double>(task_.num_rows));
   }
@@ -138,8 +157,11 @@ class ColumnImputer {
       if (donor >= 0) fetch(values + donor);
     }
   }
-  void take_gifts(const double* values, std::int64_t r) {
+  /// Gifts of values times a unit, a power of two. False where one of them
+  /// leaves double's range.
+  bool take_gifts(const double* values, std::int64_t r, double unit) {
     gifts_.clear();
+    bool in_range = true;
     // Donors at distance 0 exclude all others.
     double nearest = 0.0;
     for (std::int64_t rank = 0; rank < count_; ++rank) {
@@ -158,11 +180,16 @@ class ColumnImputer {
         if (!(nearest > 0.0) && distance > 0.0) break;
         if (nearest > 0.0) weight = nearest / distance;
       }
-      gifts_.push_back({(x - scale.from) * scale.by + scale.to, weight});
+      const double value =
+          (x * unit - scale.from * unit) * scale.by + scale.to * unit;
+      in_range = in_range && std::isfinite(value);
+      gifts_.push_back({value, weight});
     }
+    return in_range;
   }
 
-  void put(std::int64_t at) {
+  /// unit: of the gifts.
+  void put(std::int64_t at, double unit) {
     double weights = 0.0, sum = 0.0;
     for (const Gift& g : gifts_) {
       weights += g.weight;
@@ -188,9 +215,10 @@ class ColumnImputer {
       spread += g.weight * off * off;
     }
     out_.donors[at] = static_cast<std::int32_t>(gifts_.size());
-    out_.value[at] = gifts_.empty() ? none : mean;
+    out_.value[at] = gifts_.empty() ? none : mean / unit;
     const double sd =
-        std::ldexp(std::sqrt(spread / weights * n / (n - 1.0)), scale + 1);
+        std::ldexp(std::sqrt(spread / weights * n / (n - 1.0)), scale + 1) /
+        unit;
     out_.spread[at] = n < 2.0 || !has_value(sd) ? out_.no_spread : sd;
   }
 

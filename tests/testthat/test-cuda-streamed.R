@@ -99,8 +99,8 @@ test_that("the filter's rows come from the host where they don't fit a GPU", {
 test_that("so do candidates, of long lists and with correlations, too", {
   skip_if_no_cuda()
   x <- random_matrix(9000, 40, seed = 70)
-  # All points of one panel are near-duplicates, and lists of many neighbours
-  # keep all of them.
+  # These consecutive rows are near-duplicates, and lists of many neighbours
+  # keep all the others of them.
   x[1001:2500, ] <- x[rep_len(1000, 1500), ] *
     (1 + 1e-12 * random_matrix(1500, 40, seed = 71))
   for (k in c(1, 64, 400, 1500)) {

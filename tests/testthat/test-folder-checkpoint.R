@@ -1,4 +1,4 @@
-# A matrix, and splits so small that it has several.
+# Sets a split size so small that a matrix has several splits.
 local_splits <- function(size, env = parent.frame()) {
   withr::local_options(fsknn.split_size = size, .local_envir = env)
 }
@@ -116,7 +116,8 @@ test_that("a split that is not as it was written is seen, and done again", {
       knn_search(x, 5, backend = "cpu", checkpoint = folder), "15 of 15 tasks"
     )
   }
-  # Another split's file under this one's name is whole, and not it.
+  # The file of another split under this name is undamaged, but not the right
+  # one.
   file.copy(task_files(folder)[[1]], file, overwrite = TRUE)
   expect_message(
     again <- knn_search(x, 5, backend = "cpu", checkpoint = folder),
@@ -155,8 +156,8 @@ test_that("several damaged splits are told of in good words", {
   expect_identical(again, whole)
 })
 
-# Runs `call` (of `x`, keeping in `folder`) in a child that is killed once there
-# are so many splits, again and again.
+# Repeatedly runs `call` (of `x`, stored in `folder`) in a child, which is
+# killed when there are enough splits.
 kill_half_way <- function(x, call, folder, at_least = c(2, 5)) {
   data <- withr::local_tempfile(fileext = ".rds")
   saveRDS(x, data)
@@ -165,7 +166,7 @@ kill_half_way <- function(x, call, folder, at_least = c(2, 5)) {
       "options(fsknn.split_size = 300)",
       sprintf("x <- readRDS(%s)", deparse(data)),
       sprintf("folder <- %s", deparse(folder)),
-      # Slow enough to be met half way.
+      # The pause gives time to kill the child in the middle.
       "trace('write_task', quote(Sys.sleep(0.05)), print = FALSE,",
       "      where = asNamespace('fsknn'))",
       deparse(call),
@@ -200,14 +201,14 @@ test_that("a run ended by kill -9 goes on from its last split", {
     times <- file.mtime(done)
     count <- if (name == "within_query") 10 else 66
     expect_lt(length(done), count)
-    # Other options than the run had that was ended.
+    # The options differ from those of the killed run.
     call$num_threads <- 1
     expect_message(
       again <- eval(call), paste(length(done), "of", count, "tasks"),
       class = "fsknn_resumed", label = name
     )
     expect_identical(again, whole, label = name)
-    # They were not done again.
+    # The finished splits were not computed again.
     expect_identical(file.mtime(done), times)
     expect_length(list.files(folder, "part"), 0)
   }
@@ -241,14 +242,14 @@ test_that("a folder of another search says what is different", {
   })
   threshold_graph(x, 0.5, backend = "cpu", checkpoint = "graph")
   expect_snapshot(error = TRUE, threshold_graph(x, 0.6, checkpoint = "graph"))
-  # What does not change the answer may change.
+  # Options that do not change the answer may change.
   expect_identical(
     suppressMessages(knn_search(
       x, 5, chunk_size = 48, num_threads = 1, checkpoint = folder
     )),
     knn_search(x, 5, backend = "cpu")
   )
-  # The same numbers in another type.
+  # The same numbers may have another type.
   y <- small_integers(60, 9)
   invisible(knn_search(y, 5, backend = "cpu", checkpoint = "whole"))
   storage.mode(y) <- "integer"
@@ -333,7 +334,7 @@ test_that("a folder that holds something else is refused, and left alone", {
     knn_search(x, 5, checkpoint = c("a", "b"))
   })
   expect_identical(list.files("letters"), "to-mother.txt")
-  # What a run leaves that was ended at its very start.
+  # These files are left by a run that was killed at its very start.
   dir.create("young")
   file.create(c("young/fsknn-search.part-0123456789abcdef", "young/fsknn-search.part-00000000deadbeef"))
   expect_identical(
@@ -378,7 +379,7 @@ test_that("a digest is of values, and of each of them", {
   }
   expect_false(digest(x[200:1, ]) == seen)
   expect_false(digest(matrix(x, 100)) == seen)
-  # Rows and columns of zeros count.
+  # Rows and columns of zeros change the digest.
   expect_false(digest(matrix(0, 2, 3)) == digest(matrix(0, 3, 2)))
 })
 
@@ -389,9 +390,9 @@ test_that("splits are so large that preparing again costs little", {
   size <- fsknn:::automatic_split(1533876, 295, 1533876, request, 1L)
   expect_gte(size, 30000)
   expect_lt(size, 100000)
-  # Nothing to split.
+  # There is too little work to split.
   expect_identical(fsknn:::automatic_split(500, 20, 500, request, 1L), 500L)
-  # For each worker some.
+  # Each worker gets some splits.
   expect_lte(
     fsknn:::automatic_split(50000, 20, 50000, request, 4L), 12500L
   )

@@ -1,10 +1,10 @@
-# A folder as the protocol: workers that know of each other by its files alone.
+# The folder as the protocol: workers communicate only by its files.
 
 kept_graph <- function(x, folder, ...) {
   knn_graph(x, 5, backend = "cpu", checkpoint = folder, ...)
 }
 
-# A folder that is made, with no task done.
+# Makes a folder without finished tasks.
 empty_folder <- function(x, find = kept_graph, env = parent.frame()) {
   folder <- withr::local_tempdir(.local_envir = env)
   find(x, folder)
@@ -12,8 +12,8 @@ empty_folder <- function(x, find = kept_graph, env = parent.frame()) {
   folder
 }
 
-# A process that works in a folder, with a pause in each task so that it is met
-# there, and says how many it did.
+# Starts a process that works in a folder and reports how many tasks it did. It
+# pauses in each task, to be observed there.
 start_worker <- function(folder, before = character(), pause = 0.05) {
   start_child(c(
     "options(fsknn.num_threads = 1)",
@@ -79,10 +79,10 @@ test_that("each pair is met once, and limits of others' tasks cut what is told",
     pairs <- 1000 * 999 / 2
     expect_gte(knn_stats()$pairs_filtered, pairs)
     expect_lte(knn_stats()$pairs_filtered, 1.05 * pairs)
-    # A later task tells of less than a first one does.
+    # Later tasks report fewer neighbours than early ones.
     sizes <- file.size(task_files(folder))
     expect_lt(mean(utils::tail(sizes, 7)), 0.7 * mean(sizes[8:14]))
-    # By a worker of its own, too, which reads what others did.
+    # A separate worker, which reads the results of others, reports fewer, too.
     lasts <- utils::tail(task_files(folder), 7)
     file.remove(lasts)
     knn_work(folder, num_threads = 1, backend = "cpu")
@@ -107,7 +107,7 @@ test_that("several processes do each task once", {
   expect_identical(sum(status$done_by$tasks), 45L)
 })
 
-# 200 runs in the long suite, else 6.
+# With FSKNN_LONG_TESTS=1 there are 200 runs instead of 6.
 test_that("several callers of one folder all give the answer", {
   skip_on_os("windows")
   withr::local_options(fsknn.split_size = 60L)
@@ -170,7 +170,7 @@ test_that("a caller that ends sweeps what the dead left, and nothing else", {
       "failure-000005-1.part-00000000000000aa", "aside-00000000000000aa"
     )
   )
-  # With no living worker the unfinished files are nobody's.
+  # Without a living worker, the unfinished files belong to nobody.
   unlink(paths[1:4])
   suppressMessages(kept_graph(x, folder))
   expect_identical(
@@ -202,7 +202,7 @@ test_that("a finished folder may be read-only", {
     whole <- finders[[name]](checkpoint = folder)
     before <- list.files(folder)
     Sys.chmod(folder, "500")
-    # Root may write anywhere, so that no write is even tried.
+    # root may write anywhere, so even the attempt to write is an error here.
     local({
       refuse <- function(...) stop("written")
       local_functions(
@@ -256,10 +256,10 @@ test_that("a look reads few claims, however many workers there are", {
     expect_lte(length(read), most)
     all <- c(all, read)
   }
-  # Each once, and none of them again before a part of the lease is over.
+  # Each claim is read once, and none again before a part of the lease is over.
   expect_setequal(all, sprintf("fsknn-claim-%06d-001", tasks))
   expect_identical(anyDuplicated(all), 0L)
-  # Counts that stand still are dead; one of them counts further.
+  # A claim whose counter does not change is dead; one of them changes.
   now <- 61
   cat(
     "00000000000000000008", file = file.path(folder, "fsknn-claim-000050-001")
@@ -287,7 +287,7 @@ test_that("workers that are killed lose their own task and no more", {
   done <- task_files(folder)
   times <- file.mtime(done)
   expect_lt(length(done), 15)
-  # Whoever is gone from this machine is known at once.
+  # Processes that ended on this machine are detected at once.
   expect_identical(
     knn_work(folder, num_threads = 1, backend = "cpu"), 15L - length(done)
   )
@@ -317,7 +317,7 @@ test_that("the call itself may be killed, and another takes its place", {
       "say('whole')"
     ))
   }
-  # Two at once, one of which is ended.
+  # Two calls run at once, and one is killed.
   calls <- lapply(1:2, function(i) start_call())
   expect_true(wait_for(function() length(task_files(folder)) >= 2, 120))
   end_child(calls[[1]])
@@ -336,7 +336,7 @@ test_that("who stands still is overtaken, and does no harm when it wakes", {
   claims <- function() list.files(folder, "^fsknn-claim-")
   expect_true(wait_for(function() length(claims()) > 0, 120))
   tools::pskill(worker$pid, tools::SIGSTOP)
-  # All of it, the stopped one's task too.
+  # This process does all tasks, including that of the stopped worker.
   expect_gte(knn_work(folder, num_threads = 1, backend = "cpu"), 5L)
   done <- task_files(folder)
   expect_length(done, 6)
@@ -359,7 +359,7 @@ test_that("a result that is damaged is done again", {
   expect_error(knn_collect(folder), "1 of 6 tasks")
   expect_identical(knn_work(folder, num_threads = 1), 1L)
   expect_identical(knn_collect(folder), whole)
-  # One that is good again when it is looked at is not lost.
+  # A task file that proves good when it is checked again is not lost.
   job <- fsknn:::join_folder(folder, "folder", NULL, NULL)
   fsknn:::take_task_away(job, 4, NULL)
   expect_length(task_files(folder), 6)
@@ -381,7 +381,7 @@ test_that("points that are damaged are told, and not searched", {
     knn_work(folder, backend = "cpu"), "damaged",
     class = "fsknn_checkpoint_error"
   )
-  # The call has them, and mends what it can.
+  # The call has the points and repairs the folder.
   expect_identical(kept_graph(x, folder), knn_graph(x, 5, backend = "cpu"))
 })
 
@@ -451,7 +451,7 @@ test_that("the state of a folder is told", {
   status <- knn_status("kept")
   expect_identical(status$seconds_left, 0)
   file.remove(task_files("kept")[5:6])
-  # A claim of a machine that nothing is known of.
+  # This claim is from an unknown machine.
   writeLines(
     c("00000000000000000007", "host: far", "process: 12", "start: 1",
       "place: there"),
@@ -525,7 +525,7 @@ test_that("a status reads only what is new since the last one", {
   first <- knn_status(folder)
   file.remove(task_files(folder)[[4]])
   knn_work(folder, num_threads = 1, backend = "cpu")
-  # As another process would leave it, some time later.
+  # Another process might write the receipt some time later.
   Sys.setFileTime(
     file.path(folder, "fsknn-receipt-000004"), Sys.time() + 10
   )
@@ -539,7 +539,7 @@ test_that("a status reads only what is new since the last one", {
   expect_identical(reads, 1)
   expect_identical(sum(second$done_by$tasks), 6L)
   expect_identical(first$done_by$process, second$done_by$process)
-  # Of another folder nothing is taken for this one's.
+  # Receipts of another folder are not used for this one.
   other <- withr::local_tempdir()
   kept_graph(x, other)
   reads <- 0
@@ -558,7 +558,7 @@ test_that("a folder that can't be written to is an error in words", {
   expect_error(knn_work(folder), "Permission", class = "fsknn_checkpoint_error")
 })
 
-# The folder as it is while the call that makes it is at its points.
+# Makes the folder as it is while its call still writes the points.
 half_made_folder <- function(x, env = parent.frame()) {
   folder <- empty_folder(x, env = env)
   file.remove(file.path(folder, c("fsknn-work", "fsknn-points")))
@@ -589,7 +589,7 @@ test_that("who writes points is waited for as long as they grow", {
   whole <- knn_graph(x, 5, backend = "cpu")
   folder <- half_made_folder(x)
   part <- file.path(folder, "fsknn-points.part-0123456789abcdef")
-  # Forty seconds a look, of sixty that it may stand still.
+  # Each check takes 40 s of the 60 s that the file may stay unchanged.
   now <- 0
   grow <- TRUE
   local_functions(
@@ -609,7 +609,7 @@ test_that("who writes points is waited for as long as they grow", {
   expect_identical(knn_work(folder, num_threads = 1, backend = "cpu"), 2L)
   expect_gte(now, 400)
   expect_identical(knn_collect(folder), whole)
-  # And one that stands still is told of.
+  # A file that stops growing is reported.
   file.remove(file.path(folder, c("fsknn-work", "fsknn-points")))
   cat("some", file = part)
   grow <- FALSE
@@ -626,12 +626,13 @@ test_that("only of one's own processes is it said that they are gone", {
   is_gone <- function(words) fsknn:::are_processes_gone(words)
   mine <- fsknn:::words_of_claim()
   expect_false(is_gone(mine))
-  # No process has so high a number; nor is one there that started otherwise.
+  # No process has such a high number, and a process with another start time is
+  # a different one.
   gone <- sub("process: [0-9]+", "process: 2000000000", mine)
   expect_true(is_gone(gone))
   expect_true(is_gone(sub("start: [0-9]+", "start: 1", mine)))
-  # Of another user's, whom /proc may hide, and of other machines' and
-  # containers' nothing is known.
+  # Nothing is concluded about processes of another user, which /proc may hide,
+  # or of other machines and containers.
   expect_match(mine, "place: .+ [0-9]+\n$")
   user <- file.info("/proc/self")$uid
   expect_false(is_gone(sub("[0-9]+\n$", paste0(user + 1, "\n"), gone)))
@@ -644,7 +645,8 @@ test_that("only of one's own processes is it said that they are gone", {
 test_that("a process that ended is gone, though nobody asked how it did", {
   skip_if_not(file.exists("/proc/self/stat"), "there is no /proc")
   said <- withr::local_tempfile()
-  # One that starts another, and turns into a program that never looks for it.
+  # This process starts a child and then becomes a program that never waits for
+  # it.
   system2("sh", c("-c", shQuote(sprintf(
     "sleep 1 & echo $! $$ > %s.part; mv %s.part %s; exec sleep 600",
     said, said, said

@@ -1,6 +1,7 @@
-# Every verb whose work can be dealt out or kept: `find(x, ...)`, a call of it.
+# Returns calls `find(x, ...)` of every verb whose work can be distributed or
+# stored.
 long_verbs <- function() {
-  # Of no period that splits have, too.
+  # The limits have no period in common with the splits.
   limits <- rep_len(c(0.3, 0, 0.7, 0.5, 2, 0.2, 0.9), 150)
   list(
     knn_search = function(x, ...) knn_search(x, 5, ...),
@@ -24,7 +25,8 @@ some_points <- function() {
   x
 }
 
-# Gives what `find` gives where it is kept; and, from what was kept, again.
+# Compares the answers of `find` while it stores results and from the stored
+# results.
 expect_by_splits <- function(find, whole, num_tasks, label) {
   folder <- withr::local_tempdir()
   expect_identical(find(checkpoint = folder), whole, label = label)
@@ -131,7 +133,7 @@ test_that("metafeatures and data in a file are searched by splits too", {
   lazy <- DelayedArray::DelayedArray(x)
   folder <- withr::local_tempdir()
   whole <- within_search(x, 0.2)
-  # So much that pairs fit, and the matrix does not.
+  # The pairs fit in memory, but the matrix does not.
   expect_identical(
     within_search(lazy, 0.2, max_memory = 15000, checkpoint = folder), whole
   )
@@ -154,7 +156,7 @@ test_that("the tree is that of lists found by splits", {
 test_that("more pairs than there is room for are refused by splits too", {
   withr::local_options(fsknn.split_size = 50L)
   x <- random_matrix(300, 8)
-  # Told of by a sample, and only when splits have filled the room.
+  # The error comes from a sample, or only after splits have filled the memory.
   for (room in c(6000, 60000)) {
     find <- function(distance, ...) {
       within_search(
@@ -171,11 +173,11 @@ test_that("more pairs than there is room for are refused by splits too", {
     expect_lte(entries, room)
     expect_gt(entries, room / 8)
   }
-  # One split alone.
+  # There is only one split.
   withr::local_options(fsknn.split_size = 290L)
   error <- expect_error(find(1.2), class = "fsknn_size_error")
   expect_gt(error$pairs, room)
-  # Where the sample does not tell, it is said all the same.
+  # If the sample detects nothing, the error is raised all the same.
   expect_snapshot(error = TRUE, {
     fsknn:::raise_too_many(
       list(

@@ -1,13 +1,13 @@
-# Waits of those who work in a folder.
+# Waiting of processes that work in a folder.
 
-# All functions of the package, as they are in its namespace.
+# Returns all functions of the package from its namespace.
 package_functions <- function() {
   namespace <- asNamespace("fsknn")
   Filter(is.function, mget(ls(namespace, all.names = TRUE), envir = namespace))
 }
 
-# A library that a process starts with, under which the time of day runs
-# backwards, as fast as it should run on; "" where there is no compiler.
+# Builds a library for LD_PRELOAD that makes the time of day run backwards at
+# the normal speed. Returns "" without a compiler.
 backward_clock <- function(env = parent.frame()) {
   folder <- withr::local_tempdir(.local_envir = env)
   withr::local_dir(folder)

@@ -1,6 +1,6 @@
-# Whatever becomes of the files of a checkpoint, no answer is wrong.
+# Damage to any file of a checkpoint never leads to a wrong answer.
 
-# Searches of `x` that keep different columns.
+# Returns searches of `x` that store different columns.
 kept_searches <- function() {
   list(
     lists = function(x, ...) knn_search(x, 3, ...),
@@ -10,7 +10,8 @@ kept_searches <- function() {
   )
 }
 
-# On the CPU by one thread, so that thousands are no matter.
+# The search runs on the CPU with one thread, so that thousands of runs are
+# cheap.
 in_folder <- function(search, x, folder, ...) {
   withr::local_options(fsknn.split_size = 9L)
   search(x, backend = "cpu", num_threads = 1, checkpoint = folder, ...)
@@ -18,7 +19,7 @@ in_folder <- function(search, x, folder, ...) {
 
 bytes_of <- function(file) readBin(file, "raw", file.size(file))
 
-# The answer from a folder, or the class of the error; and what was said.
+# Returns the answer from a folder or the class of the error, and the messages.
 outcome <- function(search, x, folder) {
   said <- character()
   answer <- withCallingHandlers(
@@ -31,8 +32,8 @@ outcome <- function(search, x, folder) {
   list(answer = answer, said = paste(said, collapse = " "))
 }
 
-# Of a folder, one file of which is others' bytes now: the answer with the split
-# told of, or a named error. Gives what is wrong with it, or nothing.
+# After one file of a folder was changed, there must be the right answer and a
+# message about the split, or a specific error. Returns what is wrong, or NULL.
 wrong_with <- function(got, whole, is_split) {
   if (!is_split && identical(got$answer[[1]], "fsknn_checkpoint_error")) {
     return(NULL)
@@ -51,8 +52,8 @@ copy_folder <- function(from, to) {
   file.copy(list.files(from, full.names = TRUE), to)
 }
 
-# By turns: a bit turned, bytes written over, cut, made longer, or zeros from
-# somewhere on (as file systems leave behind).
+# In turn, flips a bit, overwrites bytes, truncates, appends, or writes zeros
+# from some byte on (as file systems may do).
 damaged <- function(bytes, trial) {
   at <- sample.int(length(bytes), 1)
   after <- at:length(bytes)
@@ -67,7 +68,8 @@ damaged <- function(bytes, trial) {
   )
 }
 
-# Of the tasks' files, which are alike, each search has a third; all have all.
+# Each search tests a third of the task files, which are alike. Together they
+# test all.
 fuzz_folders <- function(trials) {
   x <- random_matrix(30, 7)
   wrong <- character()
@@ -94,7 +96,7 @@ fuzz_folders <- function(trials) {
         if (!is.null(what)) {
           wrong <- c(wrong, paste(name, basename(file), trial, what))
         }
-        # As it was, or whole again.
+        # The original file is restored.
         writeBin(bytes, file)
       }
     }
@@ -114,7 +116,7 @@ test_that("each byte of what the search is, is looked at", {
   in_folder(search, x, folder)
   file <- list.files(folder, "search", full.names = TRUE)
   bytes <- bytes_of(file)
-  # A digit is another one, a letter another one: what a text has is a text.
+  # Only digits and letters are replaced by others, so that the file stays text.
   for (at in seq(1, length(bytes), by = 5)) {
     writeBin(replace(bytes, at, xor(bytes[[at]], as.raw(1))), file)
     expect_error(
@@ -129,9 +131,9 @@ test_that("a split of another search is never taken", {
   other[30, 7] <- other[30, 7] + 1
   searches <- kept_searches()
   local_folder()
-  # With splits of the same shape in all: of a matrix one row of which is
-  # another, of fewer points, and of the same search in smaller splits, the
-  # fourth of which has as many rows as the last one here.
+  # These have splits of the same form: a matrix with one changed row, one with
+  # fewer points, and the same search with smaller splits. Of the latter, the
+  # fourth split has as many rows as the last one here.
   others <- list(
     list(x = other, size = 9L, split = 3),
     list(x = x[1:21, ], size = 9L, split = 2),
@@ -157,7 +159,7 @@ test_that("a split of another search is never taken", {
       )
     }
   }
-  # Other columns, and another k.
+  # The search has other columns and another k.
   searches$wide <- function(x, ...) knn_search(x, 7, ...)
   searches$narrow <- function(x, ...) knn_search(x, 1, ...)
   whole <- in_folder(searches$lists, x, "own")
@@ -177,7 +179,7 @@ test_that("what the search is, from another folder, gives no wrong answer", {
   search <- kept_searches()$lists
   own <- withr::local_tempdir()
   whole <- in_folder(search, x, own)
-  # The same search in other splits.
+  # This is the same search with other splits.
   other <- withr::local_tempdir()
   withr::with_options(
     list(fsknn.split_size = 4L), search(x, backend = "cpu", checkpoint = other)
@@ -186,7 +188,7 @@ test_that("what the search is, from another folder, gives no wrong answer", {
   got <- outcome(search, x, own)
   expect_identical(got$answer, whole)
   expect_match(got$said, "of another search")
-  # Another search.
+  # This is another search.
   third <- withr::local_tempdir()
   in_folder(kept_searches()$near, x, third)
   file.copy(file.path(third, "fsknn-search"), own, overwrite = TRUE)
@@ -262,7 +264,7 @@ test_that("files are their owner's alone, and no link is written through", {
   folder <- withr::local_tempdir()
   victim <- withr::local_tempfile()
   writeLines("precious", victim)
-  # Where an earlier version wrote on its way.
+  # An earlier version used these names for unfinished files.
   for (name in c("search", "search.dcf")) {
     file.symlink(
       victim,
@@ -284,7 +286,7 @@ test_that("a folder's name reaches no other folder", {
   x <- random_matrix(30, 7)
   search <- kept_searches()$lists
   local_folder()
-  # By the names that this version and an earlier one have on their way.
+  # These are names of unfinished files in this version and an earlier one.
   unfinished <- paste0(
     "fsknn-task-000001.part-", c("00000000deadbeef", "77")
   )
@@ -314,7 +316,7 @@ test_that("R's options change neither the words nor what the search is", {
   withr::local_options(OutDec = ",", scipen = -20, warn = 2)
   expect_message(again <- find(), "6 of 6 tasks")
   expect_identical(again, whole)
-  # Thousands are told of with a comma.
+  # Thousands have a comma in messages.
   expect_identical(fsknn:::format_count(1234567), "1,234,567")
   expect_identical(fsknn:::format_bound(0.5), "0.5")
   error <- expect_error(
@@ -355,7 +357,7 @@ test_that("a file is whole, or is not there", {
   expect_identical(read(file.path(folder, "none"))$state, "missing")
   answer <- write(file.path(folder, "none", "file"), columns)
   expect_identical(answer$failure, "file")
-  # What makes no sense is refused.
+  # Impossible values are refused.
   many <- withr::local_tempfile()
   write(many, columns)
   for (answer in list(

@@ -5,7 +5,7 @@ params_here <- function() {
   )
 }
 
-# Two values, one too far from the other: an error of the core.
+# Two values are too far apart, which is an error of the core.
 too_far_apart <- function() {
   x <- random_matrix(200, 9)
   x[3, ] <- 1.5e308
@@ -37,7 +37,7 @@ test_that("the answer of workers is that of one process", {
       found
     )
   }
-  # All within a distance, and of some points; the tree of lists.
+  # These search within a distance, for some points, and for a tree from lists.
   limits <- rep(c(0.3, 0, 0.7, 0.5), 100)
   calls <- list(
     quote(within_search(x, limits)), quote(within_query(x, query, 0.4)),
@@ -45,7 +45,8 @@ test_that("the answer of workers is that of one process", {
     quote(threshold_graph(x, 0.6, subset = c(399:40, 17, 3))),
     quote(mst_knn(x))
   )
-  # By workers that are up: to start them takes longer than to search.
+  # The workers are already started, because starting takes longer than
+  # searching.
   up <- lapply(params_here(), BiocParallel::bpstart)
   withr::defer(lapply(up, BiocParallel::bpstop))
   for (call in calls) {
@@ -57,7 +58,7 @@ test_that("the answer of workers is that of one process", {
       expect_identical(eval(call), whole_call, label = deparse(call[[1]]))
     }
   }
-  # In this process.
+  # The search runs in this process.
   expect_identical(
     knn_search(x, 5, constant = "isolate", backend = "cpu",
              BPPARAM = BiocParallel::SerialParam()),
@@ -127,7 +128,7 @@ test_that("workers find too many pairs, and the call says so", {
   }
 })
 
-# What a call does with what its workers answer.
+# Processes the replies of workers as a call does.
 hear <- function(replies) {
   fsknn:::hear_replies(
     replies, list(given = "folder"), quote(knn_search(x))
@@ -144,7 +145,7 @@ test_that("what a worker says is said, and that it is lost", {
     hear(list(list(done = 3L), lost)), "0.0.1", class = "fsknn_worker_lost"
   )
   expect_message(hear(simpleError("connection closed")), "connection closed")
-  # Where none would work it is an error.
+  # It is an error if no worker can work.
   error <- expect_error(hear(list(lost, lost)), class = "fsknn_worker_error")
   expect_match(conditionMessage(error), "0.0.1")
 })
@@ -253,7 +254,7 @@ test_that("BPPARAM must be one of BiocParallel's; forks leave CUDA alone", {
     )
     knn_search(x, 5, BPPARAM = BiocParallel::MulticoreParam(2), devices = 1)
   })
-  # Backend "auto" does not look for GPUs then.
+  # Backend "auto" then does not query the GPUs.
   expect_identical(
     fsknn:::backend_for(
       BiocParallel::MulticoreParam(2), c("auto", "cuda", "cpu"), NULL
@@ -300,10 +301,10 @@ test_that("no two workers claim the same GPU", {
   )
   children <- lapply(1:3, function(i) start_child(claim))
   said <- lapply(children, said_by)
-  # Each keeps its own from task to task.
+  # Each process keeps its GPUs from task to task.
   got <- vapply(said, paste, "", collapse = " ")
   expect_setequal(got, c("4 4", "2 2", "none"))
-  # The system gives them back.
+  # The system releases the locks.
   tools::pskill(children[[which(got == "4 4")]]$pid, tools::SIGKILL)
   for (trial in 1:20) {
     child <- start_child(claim)
@@ -339,7 +340,7 @@ test_that("GPUs of a machine are told apart as a scheduler names them", {
   expect_identical(
     list.files(folder), c("devices-0", "devices-17-GPU-a1", "devices-GPU-a1")
   )
-  # The only process of its job here has all of them.
+  # The only process of its job on this machine gets all GPUs.
   withr::local_envvar(SLURM_TASKS_PER_NODE = "1(x3)")
   expect_identical(claim(), 1:2)
   rm(list = intersect("claim", ls(fsknn:::session)), envir = fsknn:::session)

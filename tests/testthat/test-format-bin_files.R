@@ -1,6 +1,6 @@
 # Files of big-ann-benchmarks, as points and as neighbours.
 
-# By hand, without the package's own writer.
+# Writes a file without the package's own writer.
 put_bin <- function(file, values, size) {
   connection <- base::file(file, "wb")
   on.exit(close(connection))
@@ -124,7 +124,7 @@ test_that("a file is cut anywhere, and that is said", {
     knn_search("none.fbin", 2)
     knn_search("whole.fbin", 2, points = "columns")
   })
-  # It changes when it is open.
+  # The file changes while it is open.
   rows <- bin_file("whole.fbin")
   writeBin(bytes[1:60], "whole.fbin")
   expect_error(rows[5, ], "shorter", class = "fsknn_file_error")
@@ -253,7 +253,7 @@ test_that("no file is written that could not be read", {
   expect_false(file.exists(file))
 })
 
-# Ground truth of one row as another program may write it.
+# Writes a ground truth of one row as another program might.
 put_truth <- function(index, distance = NULL) {
   writeBin(
     c(
@@ -279,7 +279,7 @@ test_that("neighbours that no search gives are refused by reader and writer", {
   expect_error(
     read_ibin("truth.ibin"), "a distance for each", class = "fsknn_file_error"
   )
-  # Of nobody other programs may say anything.
+  # Other programs may write any distance for a missing neighbour.
   put_truth(c(4, -1), c(1, 9))
   expect_identical(read_ibin("truth.ibin")$distance, matrix(c(1, NA), 1))
   unlink("truth.ibin")
@@ -294,7 +294,7 @@ test_that("neighbours that no search gives are refused by reader and writer", {
     expect_error(write_ibin(bad, "truth.ibin"), class = "fsknn_argument_error")
   }
   expect_identical(list.files(), character())
-  # Where there is no neighbour, a number for its distance is none.
+  # A distance for a missing neighbour is ignored.
   write_ibin(nn(c(2L, NA), c(0, 1)), "truth.ibin")
   expect_identical(read_ibin("truth.ibin")$distance, matrix(c(0, NA), 1))
 })

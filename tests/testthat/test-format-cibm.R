@@ -1,4 +1,5 @@
-# File S1's sample (Arefin 2012), tabs and spaces mixed as printed there.
+# This is the sample of File S1 (Arefin 2012), with the mixture of tabs and
+# spaces printed there.
 sample_lines <- c(
   "<MicroarrayData>",
   "10\t6",
@@ -80,7 +81,8 @@ test_that("File S1's sample gives its printed neighbours", {
   )
   expect_identical(edges$from, rep(paste0("F_", 1:10), each = 3))
   expect_identical(edges$to, paste0("F_", as.vector(t(to)) + 1))
-  # File S1 sums in float32 and in one pass: its print is off by up to 1.4e-6.
+  # File S1 sums in float32 in one pass, so its printed values are off by up to
+  # 1.4e-6.
   expect_lt(max(abs(edges$correlation - as.vector(t(r)))), 5e-6)
 })
 
@@ -283,7 +285,7 @@ test_that("what can't be written is an error, and no file is made", {
 test_that("where a row has tabs, its name ends at the first", {
   lines <- with_line(3, "gene 4\t1.5\t2\t-0.4")
   expect_identical(rownames(read_lines(lines)), c("gene 4", "b"))
-  # Values may be parted by spaces besides, as in File S1.
+  # Spaces may also separate values, as in File S1.
   lines <- with_line(3, "gene 4 x \t1.5 2\t-0.4\t ")
   x <- read_lines(lines)
   expect_identical(rownames(x), c("gene 4 x", "b"))

@@ -1,5 +1,6 @@
-# All similarities, a byte each, with none held: the files of
-# write_comet_metrics(), whose own order and values other tests hold.
+# All similarities, one byte each, without keeping any in memory. The files must
+# equal those of write_comet_metrics(), whose order and values other tests
+# check.
 
 bytes_of <- function(file) readBin(file, "raw", file.size(file))
 

@@ -1,13 +1,13 @@
 # CoMet's files: its input, and its results in both forms.
 
-# By hand, without the package's own writer.
+# Writes a file without the package's own writer.
 put_comet <- function(file, values, size, endian = "little") {
   connection <- base::file(file, "wb")
   on.exit(close(connection))
   writeBin(as.vector(t(values)), connection, size = size, endian = endian)
 }
 
-# CoMet's own example (its quick start guide): 4 vectors of 2 fields.
+# CoMet's own example (its quick start guide) has 4 vectors of 2 fields.
 comet_example <- rbind(c(1, 2), c(3, 4), c(2, 1), c(4, 3))
 comet_pairs <- c(
   5.99999999999999978e-01, 6.66666666666666630e-01, 5.99999999999999978e-01,
@@ -65,7 +65,7 @@ test_that("pairs have the values that CoMet's guide prints, in its order", {
   local_folder()
   edges <- threshold_graph(comet_example, 0, "proportional")
   write_comet_metrics(edges, "bytes", "bytes")
-  # What its floor makes of them, but for the last bit of 0.6 * 255 = 153.
+  # CoMet rounds down, except for the last bit of 0.6 * 255 = 153.
   expect_identical(
     as.integer(readBin("bytes", "raw", 100)),
     as.integer(floor(255 * (comet_pairs + 1e-15)))
@@ -139,7 +139,7 @@ test_that("an empty file of records has none, and no pair is written so", {
     read_comet_metrics("records"),
     data.frame(from = integer(), to = integer(), similarity = double())
   )
-  # Nor vectors, which keep their length.
+  # Vectors would keep their length, so an empty file has none.
   file.create("vectors")
   expect_identical(read_comet_vectors("vectors", 7), matrix(0, 0, 7))
 })

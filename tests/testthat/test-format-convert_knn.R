@@ -10,7 +10,7 @@ test_that("every shape comes back as it was", {
   }
   for (to in shapes) {
     expect_identical(as_knn(convert_knn(nn, to)), nn, label = to)
-    # And from each shape to each.
+    # Each shape is converted to each other.
     for (other in shapes) {
       expect_equal(
         convert_knn(convert_knn(nn, to, names = NULL), other),
@@ -73,7 +73,7 @@ test_that("rows that are queries keep all their neighbours", {
     there <- convert_knn(nn, "uwot", queries = TRUE)
     expect_identical(there, list(idx = nn$index, dist = nn$distance))
   }
-  # By chance all indices may be numbers of rows.
+  # All indices may be row numbers by chance.
   all <- knn_query(x, x, 3, metric = "euclidean")
   expect_identical(as_knn(all, queries = TRUE), all)
   expect_snapshot(error = TRUE, {
@@ -135,7 +135,7 @@ test_that("points that FNN has as their own neighbours are told of", {
     rest <- as_knn(theirs, self = TRUE), class = "fsknn_self_warning"
   )
   expect_false(any(rest$index == row(rest$index)))
-  # What the message advises has the neighbours that were lost.
+  # The call that the message suggests has the neighbours that were lost.
   expect_false(isTRUE(all.equal(rest$distance, nn$distance[, 1:3])))
   expect_no_warning(all <- as_knn(FNN::get.knnx(x, x, 5), self = TRUE))
   expect_false(any(all$index == row(all$index)))
@@ -231,7 +231,7 @@ test_that("distances are found by any name that packages have for them", {
     found <- stats::setNames(unclass(nn), c("index", name))
     expect_identical(as_knn(found), nn, label = name)
   }
-  # destiny has the whole matrix, too
+  # destiny also returns the whole matrix.
   found <- list(index = nn$index, dist = nn$distance, dist_mat = diag(40))
   expect_identical(as_knn(found), nn)
   own <- list(
@@ -309,7 +309,7 @@ test_that("Seurat takes our neighbours", {
     SeuratObject::Indices(ours), SeuratObject::Indices(theirs)
   )
   expect_identical(as_knn(theirs)$index, knn_search(x, 7, "euclidean")$index)
-  # names come with the neighbours
+  # The neighbours bring their names.
   expect_identical(
     convert_knn(knn_search(x, 7, metric = "euclidean"), "Seurat"), ours
   )
@@ -425,7 +425,7 @@ test_that("lists that have the points themselves lose them alone", {
   found <- within_search(x, 0.7, backend = "cpu")
   expect_true(any(lengths(found$index) > 1))
   own <- found
-  # First, last, and where it does not stand at all.
+  # The point is first, last, or absent in its own list.
   own$index <- Map(function(row, i) {
     switch(i %% 3 + 1, c(i, row), c(row, i), row)
   }, found$index, seq_len(40))

@@ -1,4 +1,4 @@
-# What the readers share: text, packed or not, and what is no text.
+# Code that readers share: text, compressed or not, and files that are not text.
 
 small_cibm <- c(
   "<MicroarrayData>", "2 3", "a 1 2 3", "b 4 5 6",
@@ -34,9 +34,9 @@ test_that("lines longer than what is read at once come whole", {
   local_folder()
   x <- matrix(1:2, 2, dimnames = list(strrep(c("\u00e9", "b"), 3e6), "s"))
   write_cibm(x, "file.txt.gz", classes = 1)
-  # Not expect_identical(), which would show where such long texts differ.
+  # expect_identical() would print the differences of such long texts.
   expect_true(identical(rownames(read_cibm("file.txt.gz")), rownames(x)))
-  # Of many blocks, plain.
+  # The plain file has many blocks.
   write_cibm(x, "file.txt", classes = 1)
   expect_true(identical(rownames(read_cibm("file.txt")), rownames(x)))
 })
@@ -52,7 +52,7 @@ test_that("a NUL byte is an error that names its line", {
   expect_snapshot(error = TRUE, read_bytes(with_nul(text_bytes(lines, "\r"))))
   edges <- with_nul(text_bytes(c("2 2", "0 1 0.5", "1 0 0.@")))
   expect_snapshot(error = TRUE, read_bytes(edges, "file.knn", read_knn))
-  # Far into a file.
+  # The NUL byte is far inside the file.
   many <- with_nul(text_bytes(c(rep("0 1 0.5", 6e5), "0 1 @")))
   expect_error(read_bytes(many, read = read_knn), "Line 600001")
   utf16 <- as.raw(c(0xff, 0xfe, rbind(as.integer(text_bytes(small_cibm)), 0)))

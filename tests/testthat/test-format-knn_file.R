@@ -1,4 +1,4 @@
-# Edges in the contract's form, by base R alone.
+# Makes edges in the contract's form with base R only.
 reference_edges <- function(x, k, sign = "signed") {
   r <- cor(t(x))
   distance <- switch(sign, signed = 1 - r, absolute = 1 - abs(r), negative = 1 + r)

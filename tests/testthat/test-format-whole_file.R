@@ -1,4 +1,4 @@
-# Files that users ask for: all of the new one, or the old one as it was.
+# Files that users write contain either the whole new content or the old one.
 
 cibm_of <- function(rows) {
   matrix(sin(seq_len(rows * 40)), rows)
@@ -65,7 +65,7 @@ test_that("a disk that becomes full leaves the old file as it was", {
   for (ending in names(writers)) {
     file <- paste0("file.", ending)
     writeLines("old", file)
-    # Random numbers, which do not pack.
+    # Random numbers can hardly be compressed.
     write <- function() {
       x <- matrix(sin((1:40000)^2), ncol = 40)
       switch(
@@ -84,7 +84,7 @@ test_that("a disk that becomes full leaves the old file as it was", {
 
 test_that("a limit on the size of files leaves the old file as it was", {
   skip_on_os("windows")
-  # Which writes files of its own.
+  # covr writes files of its own.
   skip_on_covr()
   folder <- withr::local_tempdir()
   script <- file.path(folder, "script.R")
@@ -109,7 +109,7 @@ test_that("a limit on the size of files leaves the old file as it was", {
     "}",
     "cat(length(list.files(pattern = '^a', all.files = TRUE)))"
   ), script)
-  # In units of 512 or of 1,024 bytes.
+  # The unit of ulimit is 512 or 1,024 bytes.
   said <- system2(
     "sh", c("-c", shQuote(paste(
       "ulimit -f 24;", shQuote(file.path(R.home("bin"), "Rscript")),
@@ -135,7 +135,7 @@ test_that("Ctrl-C leaves the old file as it was, and nothing beside it", {
     "said <- character()",
     "for (file in names(tried)) {",
     "  writeLines('old', file)",
-    # As when somebody presses Ctrl-C once the first part is on the disk.
+    # This simulates Ctrl-C when the first part is on the disk.
     "  waiter <- parallel::mcparallel({",
     "    while (length(list.files(pattern = 'part-')) == 0) Sys.sleep(0.01)",
     "    Sys.sleep(0.2)",
@@ -197,7 +197,7 @@ test_that("digits = 17 gives back the same doubles", {
   bits <- as.raw(sample(0:255, 8 * 4000, replace = TRUE))
   values <- readBin(bits, "double", 4000)
   values <- c(values[is.finite(values)], 5e-324, -1e-310, 0.1, 1 / 3, 2^53 - 1)
-  # One that R reads from 15 digits, and others only from 17.
+  # R reads this number correctly from 15 digits, other programs only from 17.
   values <- c(values, -3.3647036830957202e-192)
   write_values <- function(values, format) {
     names <- paste0("p", seq_along(values))

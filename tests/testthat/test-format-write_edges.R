@@ -1,4 +1,4 @@
-# Three points of four have edges; names and symbols are hard to write.
+# Three of the four points have edges, and the names contain special characters.
 test_edges <- function(names = c("1000_at", "a \"b\" & <c>", "HLA-DRA \u00e9", "d")) {
   new_knn_edges(
     list(
@@ -23,7 +23,7 @@ annotation <- function(edges = test_edges()) {
   )
 }
 
-# Text of GML as its readers other than igraph decode it.
+# Decodes text of GML as readers other than igraph do.
 gml_text <- function(text) {
   vapply(text, function(word) {
     for (entity in unique(regmatches(word, gregexpr("&#[0-9]+;", word))[[1]])) {
@@ -42,7 +42,7 @@ expect_same_graph <- function(graph, edges) {
   expect_identical(names[ends[, 1]], edges$from)
   expect_identical(names[ends[, 2]], edges$to)
   expect_equal(igraph::E(graph)$rank, edges$rank, tolerance = 0)
-  # 15 significant digits are written.
+  # Numbers are written with 15 significant digits.
   expect_equal(igraph::E(graph)$distance, edges$distance, tolerance = 1e-14)
   expect_equal(igraph::E(graph)$correlation, edges$correlation, tolerance = 1e-14)
 }
@@ -269,7 +269,7 @@ test_that("trees and clusters are written as undirected graphs", {
     write_edges(clusters, "edges", format)
     graph <- igraph::read_graph("edges", format)
     expect_equal(igraph::V(graph)$cluster, unname(clusters$membership))
-    # Cut where the clusters end.
+    # The edges between clusters are removed.
     expect_identical(
       as.integer(igraph::components(graph)$no), length(clusters$sizes)
     )
@@ -309,7 +309,7 @@ test_that("GraphML has places and looks as yEd has them", {
     grep("graphics$", all("key", "yfiles.type"), value = TRUE),
     c("nodegraphics", "edgegraphics")
   )
-  # The fourth has no place.
+  # The fourth point has no position.
   at <- as.numeric(all("y:Geometry", "x"))
   down <- as.numeric(all("y:Geometry", "y"))
   size <- as.numeric(all("y:Geometry", "width"))
@@ -392,8 +392,8 @@ test_that("a picture is written as it stands", {
   }
 })
 
-# Whatever is hard in a file: signs, line ends, what XML has no place for, and
-# numbers of every size.
+# Makes a graph with everything that is difficult in a file: special characters,
+# line ends, characters that XML excludes, and numbers of every size.
 hard_graph <- function() {
   names <- c(
     "TGF-\u00df", "a\nb\r\"c\" & <d>", "\U1F600 x", "d\uFFFE\uFFFF\u0007",
@@ -433,7 +433,7 @@ test_that("GraphML is what its schema asks for", {
   valid(test_edges()[0, ])
   valid(placed())
   valid(no_triples())
-  # Not any file is valid.
+  # The validator must reject an invalid file.
   lines <- readLines("edges.graphml")
   writeLines(sub("v_name", "v name", lines), "edges.graphml")
   expect_false(suppressWarnings(system2(
@@ -472,7 +472,7 @@ test_that("GraphML's numbers are those of Java, of the type that they have", {
   expect_identical(igraph::V(graph)$`gene id`, letters[1:5])
 })
 
-# Names and some numbers of a file, as NetworkX reads them: a line for each point.
+# Reads names and some numbers of a file with NetworkX, one line for each point.
 read_by_networkx <- function(python, file, format) {
   code <- c(
     "import sys",
@@ -492,7 +492,7 @@ read_by_networkx <- function(python, file, format) {
 }
 
 test_that("NetworkX reads what is written", {
-  # Debian's NetworkX is there for Debian's Python alone.
+  # Debian's NetworkX is available only to Debian's Python.
   pythons <- Filter(nzchar, Sys.which(c("python3", "/usr/bin/python3")))
   python <- Find(function(python) {
     system2(

@@ -1,5 +1,5 @@
-# Some have, or had, a verb of a name that was ours once: attached after us they
-# would answer in our place.
+# Some of these packages have, or had, a verb with a name that we once used.
+# Attached after this package, they would mask ours.
 neighbours_of_ours <- c(
   "destiny", "knn.covertree", "IRanges", "GenomicRanges",
   "SummarizedExperiment", "uwot", "igraph", "BiocNeighbors", "spatstat.geom",
@@ -7,7 +7,7 @@ neighbours_of_ours <- c(
 )
 
 test_that("no verb has the name of one of a package that is used beside it", {
-  # Whole packages are attached: not in this process.
+  # Whole packages are attached, so this needs another process.
   child <- start_child(c(
     "ours <- getNamespaceExports('fsknn')",
     sprintf("packages <- %s", paste(deparse(neighbours_of_ours), collapse = "")),
@@ -46,7 +46,7 @@ test_that("an edge data frame is called `edges` by every verb that needs one", {
 
 test_that("every verb refuses an argument that it does not know", {
   edges <- knn_graph(random_matrix(20, 4), 2)
-  # What stands before the dots where without it another error comes first.
+  # These arguments before the dots avoid another error that would come first.
   first <- list(
     combine_graphs = list(edges, edges),
     mst_knn = list(random_matrix(20, 4))

@@ -1,5 +1,5 @@
-# Four points and one that is alone: a and b are each other's, c and d go to a
-# and b, which don't go back.
+# Makes five points, one of them isolated. a and b are each other's neighbours;
+# c and d lead to a and b, which do not lead back.
 hand_made <- function(metric = "euclidean", sign = "signed", ...) {
   fsknn:::new_knn_edges(
     list(

@@ -51,7 +51,7 @@ test_that("a symmetric matrix has the pairs of either direction, or of both", {
   expect_identical(as_sparse(edges, symmetric = "no"), as_sparse(edges))
   ones <- as_sparse(edges, "one", symmetric = "union")
   expect_identical(as.matrix(ones) == 1, expected$union > 0)
-  # of edges that are undirected already
+  # These edges are already undirected.
   pairs <- threshold_graph(x, 0.3)
   expect_identical(
     as.matrix(as_sparse(pairs, symmetric = "union")),
@@ -107,7 +107,8 @@ test_that("shards have the similarities of the edges of their search", {
       as_sparse(knn_graph(x, 4, metric), "similarity")
     )
   }
-  # r itself is not in a distance of 1 - |r|, and an inner product is no length.
+  # r itself can't be computed from 1 - |r|, and an inner product is not a
+  # length.
   expect_error(
     of_shards("pearson", "absolute", "correlation"), "correlation",
     class = "fsknn_argument_error"
@@ -136,7 +137,7 @@ test_that("hits are pairs of a SingleCellExperiment's cells", {
   cells <- SingleCellExperiment::SingleCellExperiment(list(counts = t(x)))
   hits <- as_self_hits(knn_search(x, 3))
   SingleCellExperiment::colPair(cells, "knn") <- hits
-  # It sorts them, by point and neighbour.
+  # It sorts them by point and neighbour.
   pairs <- SingleCellExperiment::colPair(cells, "knn")
   in_order <- order(S4Vectors::from(hits), S4Vectors::to(hits))
   expect_identical(S4Vectors::to(pairs), S4Vectors::to(hits)[in_order])

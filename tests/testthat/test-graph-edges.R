@@ -1,4 +1,5 @@
-# As cpp_knn_search() gives edges; the third of four points is isolated.
+# Makes edges from the form of cpp_knn_search(); the third of four points is
+# isolated.
 small_edges <- function() {
   fsknn:::found_to_edges(
     list(
@@ -140,10 +141,10 @@ test_that("every graph of a matrix says how many features its points have", {
     fsknn:::format_edges_header(knn_graph(t(x), 2)), "7 points of 60 features"
   )
   expect_output(print(mst_knn(x)), "MST-kNN: 60 points of 7 features, ")
-  # It is a number beside the columns, and none of them.
+  # The number is an attribute, so it does not depend on the columns.
   expect_identical(attr(edges, "num_features"), 7L)
   expect_null(attr(edges["distance"], "num_features"))
-  # Graphs of matrices of different widths have no width of their own.
+  # Graphs of matrices with different widths have no common width.
   expect_null(
     attr(combine_graphs(edges, knn_graph(x[, 1:5], 3)), "num_features")
   )
@@ -182,7 +183,7 @@ test_that("a column that is no vector is an error that names it", {
       }
     }
   }
-  # What nobody reads may be a list.
+  # A column that is never read may be a list.
   edges$note <- lapply(seq_len(nrow(edges)), seq_len)
   expect_s3_class(as_igraph(edges), "igraph")
 })
@@ -251,7 +252,7 @@ test_that("ids that are factors of large numbers match these numbers", {
   }
   expect_identical(dimnames(as_sparse(kinds$factor)), dimnames(as_sparse(text)))
   expect_identical(as_knn(kinds$factor), as_knn(text))
-  # One id alone, and levels that are names.
+  # There is a single id, or levels are names.
   expect_identical(fsknn:::id_text(factor(c(1e5, NA))), c("100000", NA))
   expect_identical(fsknn:::id_text(factor(c("1e+05", "b"))), c("1e+05", "b"))
   expect_identical(fsknn:::id_text(factor("1e5")), "1e5")

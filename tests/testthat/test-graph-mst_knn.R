@@ -1,4 +1,4 @@
-# The core's distance of all pairs.
+# Returns the core's distances of all pairs.
 core_distances <- function(x, metric, sign = "signed") {
   n <- nrow(x)
   found <- brute_force(x, k = n - 1, metric = metric, sign = sign)
@@ -14,7 +14,7 @@ far_clusters <- function(num_points, num_features, num_clusters) {
     0.1 * random_matrix(num_points, num_features, seed = 12)
 }
 
-# Matrices on which lists of neighbours do not tell the tree.
+# Returns matrices for which lists of neighbours do not determine the tree.
 tree_matrices <- function() {
   c(
     hard_matrices(),
@@ -29,7 +29,7 @@ tree_matrices <- function() {
   )
 }
 
-# The core's answer from lists of k neighbours.
+# Returns the core's answer from lists of k neighbours.
 core_mst_knn <- function(x, k, metric, sign = "signed", most = 1e6,
                          num_threads = 1L, chunk_size = 0L,
                          instruction_set = "auto") {
@@ -43,7 +43,7 @@ core_mst_knn <- function(x, k, metric, sign = "signed", most = 1e6,
   cpp_mst_knn(x, found$index, found$distance, as.integer(most), request)
 }
 
-# No cluster has points of two groups.
+# Checks that no cluster has points of two groups.
 expect_within <- function(membership, groups) {
   expect_identical(
     nrow(unique(cbind(membership, groups))), length(unique(c(membership)))
@@ -78,7 +78,7 @@ test_that("tree and clusters are those by definition, for every metric", {
       )
     })
   }
-  # These would not be tests of the search if lists told all.
+  # If lists determined all trees, these would not test the search.
   expect_gt(searched, 40)
 })
 
@@ -103,7 +103,8 @@ test_that("neither the lists' length nor the work's shape changes anything", {
 })
 
 test_that("clusters that fall apart again are cut by their own sizes", {
-  # A chain of groups of different size and width: cut after cut.
+  # The points are a chain of groups with different sizes and widths, which need
+  # cut after cut.
   x <- do.call(rbind, lapply(1:9, function(g) {
     5 * g^2 + g * random_matrix(4 * g, 2, seed = g)
   }))
@@ -113,7 +114,7 @@ test_that("clusters that fall apart again are cut by their own sizes", {
     expect_gt(max(found$cluster), 1)
     if (most == 1e6) expect_naive(found, distance, "a chain of groups")
   }
-  # floor(ln n) and not a fixed number: other clusters.
+  # k is floor(ln n) rather than a fixed number, so the clusters differ.
   expect_false(identical(
     core_mst_knn(x, 4, "euclidean")$cluster,
     core_mst_knn(x, 4, "euclidean", most = 1)$cluster
@@ -275,7 +276,7 @@ test_that("24,158 points take seconds", {
   )
   withr::local_options(fsknn.num_threads = 2)
   factors <- matrix(stats::qnorm(uniform_numbers(40 * 295, 3)), 40)
-  # Cheap numbers: this is about time.
+  # The numbers are cheap to make, because this test is about time.
   x <- matrix(sin(seq_len(24158 * 40)^1.1), 24158) %*% factors
   edges <- knn_graph(x, k = 10, backend = "cpu")
   expect_lt(cpu_seconds(mst_knn(edges)), 20)
@@ -291,7 +292,7 @@ test_that("missing values may be filled by the row's mean", {
       mst_knn(x, metric, na = "mean"), mst_knn(filled, metric)
     )
   }
-  # As far as the graph goes.
+  # Clusters are computed as far as the graph allows.
   graph <- knn_graph(x, 20, na = "pairwise")
   expect_s3_class(mst_knn(graph), "mst_knn")
   expect_snapshot(error = TRUE, {
@@ -302,7 +303,7 @@ test_that("missing values may be filled by the row's mean", {
 })
 
 test_that("k = \"connected\" is the smallest that connects the kNN graph", {
-  # Pairs of points: nobody's nearest is of another pair.
+  # The points come in pairs, and each nearest neighbour is within the pair.
   x <- random_matrix(40, 6, seed = 8)[rep(1:40, each = 2), ] +
     1e-3 * random_matrix(80, 6, seed = 9)
   smallest <- function(x, metric) {

@@ -1,6 +1,6 @@
 apart <- function(shift = 1.5, num_points = 90) {
   x <- random_matrix(num_points, 4, seed = 6)
-  # Of other sizes, so that weights count.
+  # Groups have different sizes, so that weights matter.
   labels <- rep_len(c("u", "v", "w", "w"), num_points)
   x[labels == "v", ] <- x[labels == "v", ] + shift
   list(x = x, labels = labels)
@@ -68,12 +68,12 @@ test_that("chance is that of permuted labels, drawn once", {
   expect_equal(chance$sd[[1]], stats::sd(means))
   expect_equal(chance$observed[[1]], mean(found$purity))
   expect_equal(chance$p[[1]], (sum(means >= chance$observed[[1]]) + 1) / 41)
-  # As many as the labels' sizes say.
+  # The expected number follows from the sizes of the labels.
   size <- as.vector(table(data$labels))
   expect_equal(
     chance$chance[[1]], sum(size / 90 * (size - 1) / 89), tolerance = 0.05
   )
-  # Within strata that are the labels nothing moves.
+  # If strata are the labels, permutations change nothing.
   fixed <- attr(ask(strata = data$labels), "chance")
   expect_equal(fixed$chance, fixed$observed)
   expect_identical(fixed$p, rep(1, 3))
@@ -87,7 +87,8 @@ test_that("p is uniform where labels have nothing to do with the graph", {
     labels <- sample(rep_len(1:3, 60))
     attr(neighbour_mixing(edges, labels, permutations = 19), "chance")$p
   })
-  # 120 draws of at most 0.2 at 20%: between 10 and 41 but once in 10,000.
+  # Of 120 draws with 20% chance of at most 0.2, 10 to 41 are below, except once
+  # in 10,000.
   below <- rowSums(p <= 0.2)
   expect_true(all(below >= 9 & below <= 42))
 })

@@ -13,7 +13,7 @@ test_that("neighbours are a row for each, in matrices and in lists", {
   expect_identical(rows$distance, unlist(within$distance))
   expect_identical(rows$from, rep(1:25, lengths(within$index)))
   expect_identical(rows$rank[rows$from == 2], seq_along(within$index[[2]]))
-  # Isolated points have none, and nothing may have none.
+  # Isolated points have no rows, and an answer may be empty.
   silent <- knn_search(rbind(x, 0), 3, constant = "isolate")
   expect_identical(nrow(as.data.frame(silent)), 75L)
   expect_identical(nrow(as.data.frame(within_search(x, 1e-9))), 0L)
@@ -168,7 +168,7 @@ test_that("the picture of a plan has the chunks that are computed", {
     cells <- fsknn:::plan_cells(plan)
     expect_equal(nrow(cells), plan$num_splits * plan$chunks_per_split)
     expect_equal(sum(cells$computed), plan$num_chunks)
-    # Each unordered pair of splits once.
+    # Each unordered pair of splits occurs once.
     met <- cells[cells$computed, ]
     pair <- paste(pmin(met$row, met$column), pmax(met$row, met$column))
     expect_identical(anyDuplicated(pair), 0L)

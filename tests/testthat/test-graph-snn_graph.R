@@ -1,4 +1,5 @@
-# Every pair of points by the definition, its own set at rank 0.
+# Computes every pair of points by the definition, with the point itself at rank
+# 0.
 naive_shared <- function(index, type) {
   n <- nrow(index)
   sets <- lapply(seq_len(n), function(i) c(i, index[i, ]))

@@ -6,7 +6,7 @@ tom_graph <- function(sign = "absolute") {
   knn_graph(x, 6, sign = sign, backend = "cpu")
 }
 
-# Dense, by the edges one by one.
+# Makes a dense matrix from the edges one by one.
 dense_adjacency <- function(edges, power, type) {
   names <- attr(edges, "vertices")$name
   a <- matrix(0, length(names), length(names), dimnames = list(names, names))
@@ -36,7 +36,7 @@ test_that("connectivities are sums of the adjacencies of WGCNA", {
       )
     }
   }
-  # Each pair once, whatever the graph's directions.
+  # Each pair counts once in any direction of the graph.
   expect_equal(
     soft_threshold(undirected_edges(edges, "union")), soft_threshold(edges),
     tolerance = 1e-12
@@ -57,7 +57,7 @@ test_that("the fit is that of WGCNA, and so is the table", {
     )
   }
   similarity <- dense_adjacency(edges, 1, "unsigned")
-  # It warns that it does without workers.
+  # WGCNA warns that it uses no workers.
   suppressWarnings(utils::capture.output(
     theirs <- WGCNA::pickSoftThreshold.fromSimilarity(
       similarity, powerVector = c(1, 4, 12)
@@ -73,7 +73,7 @@ test_that("the fit is that of WGCNA, and so is the table", {
 test_that("the topological overlap is that of WGCNA, and by definition", {
   skip_if_not_installed("Matrix")
   edges <- tom_graph()
-  # An isolated point, and one with a single edge.
+  # One point is isolated, and one has a single edge.
   edges <- edges[!(edges$from %in% c("g1", "g2") | edges$to == "g1"), ]
   for (type in types) {
     for (power in c(1, 6)) {

@@ -1,4 +1,4 @@
-# All pairs of points as edges, both directions.
+# Returns all pairs of points as edges in both directions.
 complete_graph <- function(x, metric = "manhattan") {
   knn_graph(x, k = nrow(x) - 1, metric = metric)
 }

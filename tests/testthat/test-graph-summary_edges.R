@@ -1,4 +1,5 @@
-# Five points: 1 <-> 2, 3 -> 1, and 4 <-> 5 apart from them; 6 has no edge.
+# Makes six points: 1 <-> 2, 3 -> 1, and the separate 4 <-> 5. Point 6 has no
+# edge.
 few_edges <- function(correlation = NULL) {
   columns <- list(
     from = letters[c(1, 2, 3, 4, 5)], to = letters[c(2, 1, 1, 5, 4)],
@@ -94,7 +95,7 @@ test_that("pictures show the quantiles, and whole degrees", {
   expect_equal(sum(bars$y), 80)
   expect_equal(bars$y[bars$x == 3], sum(facts$in_degree == 3))
   expect_equal(ggplot2::layer_data(degrees, 2)$xintercept, 5)
-  # No ranks: the distribution.
+  # Without ranks, the plot shows the distribution.
   tree <- plot(undirected_edges(edges), which = "rank")
   expect_equal(sum(ggplot2::layer_data(tree, 1)$y), nrow(undirected_edges(edges)))
   one <- plot(knn_graph(random_matrix(20, 5), 1), which = "rank")

@@ -1,12 +1,12 @@
-# Missing values filled in: against impute.knn(), and a naive reference that
-# takes each row by itself.
+# Imputation compared with impute.knn(), and with a naive reference that
+# processes each row by itself.
 
 holed <- function(x, share, seed = 1) {
   withr::with_seed(seed, x[sample(length(x), share * length(x))] <- NA)
   x
 }
 
-# Rows that have something in common, so that neighbours differ.
+# Makes correlated rows, so that neighbours matter.
 data_with_holes <- function(n, d, share = 0.05, seed = 1) {
   x <- withr::with_seed(seed, {
     matrix(rnorm(n * 3), n) %*% matrix(rnorm(3 * d), 3) +
@@ -19,7 +19,7 @@ quiet_means <- function(code) {
   suppressMessages(code, classes = "fsknn_column_means")
 }
 
-# What knn_impute() documents, entry by entry.
+# Imputes entry by entry, as knn_impute() documents.
 naive_impute <- function(x, k, metric = "euclidean", available = FALSE,
                          by_distance = FALSE, row_max = 0.5) {
   known <- rowSums(is.na(x)) <= trunc(row_max * ncol(x)) &
@@ -91,11 +91,11 @@ test_that("values are those of impute.knn() without blocks", {
     suppressWarnings(impute::impute.knn(x, k, maxp = nrow(x), ...)$data)
   }
   x <- data_with_holes(300, 24, 0.06)
-  # impute 1.72 takes the first value for 0 in the mean of the first column.
+  # impute 1.72 takes the first value as 0 in the mean of the first column.
   x[1, ] <- c(0, random_matrix(1, 23))
   x[7, 1:15] <- NA   # above row_max
   x[11, ] <- NA
-  x[20:120, 3] <- NA # many lack it: some entries have no donor
+  x[20:120, 3] <- NA # some entries have no donor
   x[150:250, 3] <- NA
   for (backend in backends_here()) {
     for (k in c(1, 5, 10)) {
@@ -173,7 +173,7 @@ test_that("k donors are found wherever k rows have the entry", {
       tolerance = 1e-12
     )
   }
-  # Of all that there are, where there are fewer.
+  # If there are fewer, all are used.
   table <- imputed_values(
     knn_impute(x, 9, donors = "available", col_max = 1)
   )
@@ -300,7 +300,7 @@ test_that("what column means fill is counted", {
   expect_true(all(table$donors[table$row %in% 2:3] == 0))
   expect_identical(is.na(table$sd), table$donors < 2)
   expect_false(any(is.nan(table$sd)))
-  # Rows that do not vary have no neighbours under a correlation.
+  # Constant rows have no neighbours under a correlation.
   x <- data_with_holes(40, 12, 0)
   x[4, ] <- 1
   x[4, 2] <- NA
@@ -400,11 +400,11 @@ test_that("a matrix of any kind comes back as one of that kind", {
       fsknn:::is_read_by_blocks(turned), fsknn:::is_read_by_blocks(found)
     )
     if (kind != "HDF5Matrix") {
-      # (Turned, that is a DelayedMatrix, and comes back as one of its own.)
+      # After t(), these are DelayedMatrix objects and keep their class.
       expect_identical(class(turned), class(t(kinds[[kind]])))
     }
   }
-  # Symmetric before, and not after.
+  # The matrix was symmetric, but the result is not.
   symmetric <- methods::as(crossprod(replace(x, is.na(x), 0)), "CsparseMatrix")
   symmetric[1, 2] <- symmetric[2, 1] <- NA
   symmetric <- Matrix::forceSymmetric(symmetric)
@@ -460,7 +460,7 @@ test_that("what comes from a file goes to one, whatever was done to it", {
   expect_false(fsknn:::is_in_file(
     knn_impute(DelayedArray::DelayedArray(x), 3, backend = "cpu")
   ))
-  # The file that it came from is as it was.
+  # The original file is unchanged.
   expect_identical(as.matrix(stored), x)
 
   whole <- SummarizedExperiment::SummarizedExperiment(
@@ -597,7 +597,7 @@ test_that("the donors' spread is right for values of any magnitude", {
     found <- ask(factor, weights = "distance")
     expect_equal(found$sd / factor, by_distance$sd, tolerance = 1e-12)
   }
-  # Their mean is far from the spread, and their difference beyond a double.
+  # Their mean is far from the spread, and their difference overflows.
   y <- rbind(
     c(1, 1, NA), c(1, 1, .Machine$double.xmax), c(1, 1, -1.2e308),
     c(1, 1, 1e308)

@@ -1,4 +1,4 @@
-# Covariates of samples. The reference is lm().
+# Covariates of samples, with lm() as the reference.
 
 test_that("correlations are those of lm()'s residuals", {
   x <- random_matrix(40, 31) + 7
@@ -38,7 +38,8 @@ test_that("correlations are those of lm()'s residuals", {
 })
 
 test_that("a partial correlation by hand", {
-  # r_ab.c = (r_ab - r_ac r_bc) / sqrt((1 - r_ac^2) (1 - r_bc^2))
+  # The reference is r_ab.c = (r_ab - r_ac r_bc) / sqrt((1 - r_ac^2) (1 -
+  # r_bc^2)).
   x <- rbind(c(1, 2, 4, 3, 5), c(2, 1, 3, 5, 4))
   age <- c(1, 3, 2, 5, 4)
   r <- function(a, b) stats::cor(a, b)
@@ -112,7 +113,7 @@ test_that("covariates can be given in many ways", {
     expect_identical(by(adjust = ~ samples$age + samples$batch), expected)
     samples$batch <- factor(batch, levels = c("a", "z", "b", "c", "y"))
     expect_identical(by(adjust = ~ age + batch, data = samples), expected)
-    # In whatever coding.
+    # The coding of factors does not matter.
     withr::with_options(
       list(contrasts = c("contr.sum", "contr.helmert")), {
         expect_identical(by(adjust = ~ age + batch, data = samples), expected)
@@ -124,7 +125,7 @@ test_that("covariates can be given in many ways", {
     twice <- cbind(0, age, age, 3, 2 * age - 7)
     expect_identical(by(adjust = twice), by(adjust = age))
   }
-  # Variables of `data` come first.
+  # Variables of `data` take precedence.
   other <- data.frame(age = rev(age))
   expect_identical(
     knn_search(x, 4, adjust = ~ age, data = other),
@@ -180,7 +181,7 @@ test_that("ranks are adjusted for ranks of numbers, and for factors", {
   x <- random_matrix(40, 17)
   samples <- some_samples(17)
   by <- function(...) knn_search(x, 4, "spearman", ...)
-  # A monotone change of a number, or of a row, changes nothing.
+  # A monotone transformation of a covariate, or of a row, changes nothing.
   expect_identical(
     by(adjust = ~ log(dose), data = samples), by(adjust = samples$dose)
   )

@@ -1,4 +1,4 @@
-# Covariates, wherever rows come from.
+# Covariates for all sources of rows.
 
 test_that("a sample of weight 0 is no part of the fit", {
   x <- random_matrix(50, 13)
@@ -93,7 +93,7 @@ test_that("missing values are filled before rows are adjusted", {
 test_that("metafeatures are adjusted as they are made", {
   x <- random_matrix(9, 17)
   samples <- some_samples(17)
-  # The difference of two rows is a covariate.
+  # A covariate is the difference of two rows.
   x[7, ] <- x[2, ] + samples$age
   m <- metafeatures(x, c("-", "*"))
   for (metric in c("pearson", "spearman")) {
@@ -155,7 +155,7 @@ test_that("held points are adjusted anew for other covariates and samples", {
     expect_identical(
       plain$distance, knn_search(x, 6, backend = backend)$distance
     )
-    # Covariates of other samples than those that count.
+    # These covariates are for other samples than those that count.
     wrong <- request(~ age)
     wrong$feature_subset <- 1:7
     expect_error(
@@ -204,14 +204,14 @@ test_that("what a formula computes is matched by its names", {
     knn_graph(x, 2, adjust = ~ poly(age[order], 2)),
     knn_graph(x, 2, adjust = ~ poly(age, 2))
   )
-  # cut() gives no names.
+  # cut() drops the names.
   groups <- cut(age, 3)
   shuffled <- age[order]
   expect_equal(
     knn_graph(x, 2, adjust = ~ cut(shuffled, 3)),
     knn_graph(x, 2, adjust = ~ groups)
   )
-  # Names of single columns of the data are none of samples.
+  # Names of single columns in the data are not names of samples.
   data <- data.frame(age = unname(age))
   data$age <- stats::setNames(data$age, letters[1:14])
   expect_equal(knn_graph(x, 2, adjust = ~ age, data = data), right)

@@ -58,7 +58,7 @@ test_that("a big.matrix whose data are gone is an error, not the end of R", {
   skip_if_not_installed("bigmemory")
   big <- bigmemory::as.big.matrix(random_matrix(9, 5))
   gone <- unserialize(serialize(big, NULL))
-  # R itself would end, so all is tried in a process of its own.
+  # R itself would crash, so this needs another process.
   child <- start_child(c(
     sprintf("gone <- unserialize(as.raw(c(%s)))",
             paste(as.integer(serialize(big, NULL)), collapse = ", ")),

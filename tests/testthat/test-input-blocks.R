@@ -83,7 +83,7 @@ test_that("queries by blocks, against points by blocks or in memory", {
     expect_identical(ask(lazy(x), lazy(query), 1e3), expected)
     expect_identical(ask(lazy(x), query, 1e3), expected)
     expect_identical(ask(x, lazy(query), 1e3), expected)
-    # Room for the query alone.
+    # Only the query fits in memory.
     expect_identical(ask(lazy(x), lazy(query), 15000), expected)
     few <- knn_query(x, query[1:3, ], 5, metric, backend = "cpu")
     expect_identical(ask(lazy(x), query[1:3, ], 1e3), few)
@@ -123,7 +123,7 @@ test_that("some points, and pairs within a distance, are those of a matrix", {
     knn_search(lazy, 5, backend = "cpu", subset = rows),
     knn_search(x, 5, backend = "cpu", subset = rows)
   )
-  # So much that pairs fit, and the matrix does not.
+  # The pairs fit in memory, but the matrix does not.
   withr::local_options(fsknn.max_memory = 15000)
   expected <- within_search(x, 0.2, backend = "cpu")
   expect_gt(sum(lengths(expected$index)), 0)
@@ -200,7 +200,7 @@ test_that("each chunk is read once, of some rows or columns about once", {
   counted <- new_counted_seed(x, c(40L, 20L), here)
   whole <- DelayedArray::DelayedArray(counted$seed)
   kept <- seq(2, 1200, by = 3)
-  # Each chunk of the whole, or those that hold what is asked for.
+  # Each chunk of the whole is read, or those that hold the requested values.
   cases <- list(
     list(whole, x, 90),
     list(whole[kept, ], x[kept, ], 2 * 90),
@@ -231,15 +231,15 @@ test_that("each chunk is read once, of some rows or columns about once", {
 
 test_that("tiles are whole chunks, each in one tile", {
   shape <- fsknn:::tile_shape
-  # Rows as they are stored.
+  # Rows are read as they are stored.
   expect_identical(shape(c(1000, 50), c(100, 50), 1e5), c(200, 50))
-  # No chunks: whole rows.
+  # Without chunks, whole rows are read.
   expect_identical(shape(c(1000, 50), NULL, 1e5), c(250, 50))
-  # A stripe of chunks is too large: some chunks beside each other.
+  # A row of chunks is too large, so some adjacent chunks are read.
   expect_identical(shape(c(1000, 500), c(100, 20), 1e5), c(100, 120))
-  # Whole columns.
+  # Whole columns are read.
   expect_identical(shape(c(1000, 500), c(1000, 1), 1e5), c(1000, 12))
-  # One chunk at least, and one row.
+  # At least one chunk and one row are read.
   expect_identical(shape(c(1000, 500), c(1000, 1), 10), c(1000, 1))
   expect_identical(shape(c(1000, 500), NULL, 10), c(1, 500))
 })
@@ -262,7 +262,7 @@ test_that("a matrix that fits in memory is read tile by tile all the same", {
   limit <- 2e5
   options <- list(max_memory = limit)
   for (kind in names(lazy)) {
-    # More than one tile, and no file.
+    # There are several tiles and no file.
     shape <- fsknn:::tile_shape(
       dim(x), fsknn:::chunks_of(lazy[[kind]]), fsknn:::tile_bytes(limit)
     )

@@ -146,7 +146,7 @@ test_that("a misspelt argument is an error", {
     knn_search(x, 2, kk = 3)
     knn_search(x, 2, n = 3)
   })
-  # A last comma is none.
+  # A last comma adds no argument.
   expect_identical(knn_search(x, 2, backend = "cpu", ), knn_search(x, 2))
 })
 
@@ -167,7 +167,7 @@ test_that("an argument by another name is told its own", {
   expect_null(meant("n", known))
   expect_null(meant("radius", known))
   expect_identical(meant("radius", names(formals(within_search))), "distance")
-  # Every synonym is an argument of some verb.
+  # Every synonym is for an argument of some verb.
   verbs <- lapply(getNamespaceExports("fsknn"), getExportedValue, ns = "fsknn")
   known <- unlist(lapply(verbs, function(verb) names(formals(verb))))
   expect_identical(
@@ -221,7 +221,7 @@ test_that("an error names the call that the user made", {
 })
 
 test_that("a wrong argument is seen before any work", {
-  # A matrix that would take long: the error is at once.
+  # The matrix would take long, but the error comes at once.
   x <- matrix(0, 200000, 20)
   expect_lt(cpu_seconds(expect_error(knn_search(x, 2, chunk_size = 0))), 5)
 })
@@ -260,7 +260,7 @@ test_that("a limit on GPU memory that is none is an error", {
 
 test_that("an argument that is left out is an error of argument everywhere", {
   exported <- mget(getNamespaceExports("fsknn"), asNamespace("fsknn"))
-  # Those whose first argument has no default.
+  # These verbs have a first argument without a default.
   verbs <- Filter(function(verb) {
     arguments <- formals(verb)
     length(arguments) > 0 && names(arguments)[[1]] != "..." &&
@@ -276,7 +276,7 @@ test_that("an argument that is left out is an error of argument everywhere", {
   )
 })
 
-# What a Latin-1 table read as UTF-8 holds.
+# A Latin-1 table that is read as UTF-8 contains such text.
 latin1 <- "TGF-\xdf"
 
 expect_no_utf8 <- function(expr, shown = "TGF-..df", hint = "latin1") {
@@ -310,7 +310,7 @@ test_that("names that are not UTF-8 are an error that names their row", {
     expect_no_utf8(verb(columns, k = 2), "[Cc]olumn 2 ")
   }
   expect_no_utf8(knn_graph(t(rows), 2, points = "columns"), "column 3 ")
-  # Once converted it is no fault.
+  # After conversion, the name is valid.
   rownames(rows)[[3]] <- iconv(latin1, "latin1", "UTF-8")
   expect_identical(attr(knn_graph(rows, 2), "vertices")$name[[3]], "TGF-\u00df")
   expect_snapshot(error = TRUE, {

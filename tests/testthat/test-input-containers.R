@@ -1,4 +1,5 @@
-# A small experiment: 14 genes x 9 cells, two assays, two reduced dimensions.
+# Makes a small experiment: 14 genes x 9 cells, two assays, two reduced
+# dimensions.
 small_experiment <- function() {
   counts <- small_integers(14, 9, largest = 6)
   dimnames(counts) <- list(paste0("g", 1:14), paste0("c", 1:9))
@@ -27,7 +28,8 @@ test_that("an assay is taken by its name or number, logcounts by default", {
   expect_identical(
     values_of(knn_search(set, 3, assay = "logcounts")), knn_search(logs, 3)
   )
-  # The only one, whatever its name; of others the user has to say which.
+  # The only assay is used, whatever its name; of several others the user must
+  # name one.
   SummarizedExperiment::assayNames(set)[[2]] <- "tpm"
   expect_identical(
     values_of(knn_graph(set[, ], 3, assay = "tpm")), knn_graph(logs, 3)
@@ -64,7 +66,7 @@ test_that("answers print the name of the assay, and what is made of them", {
   )
   plain <- SummarizedExperiment::assay(set, "logcounts")
   expect_no_match(header(knn_graph(plain, 3)), "assay")
-  # Also where the answer comes from a folder.
+  # The answer may also come from a folder.
   folder <- withr::local_tempfile()
   kept <- knn_graph(set, 3, checkpoint = folder)
   expect_identical(kept, edges)
@@ -108,7 +110,7 @@ test_that("a reduced dimension is taken by its name or number", {
     knn_graph(set, 3, "euclidean", dimred = 2, points = "columns"),
     knn_graph(umap, 3, "euclidean")
   )
-  # one with attributes and one of a class of its own
+  # One element has attributes, and one has a class of its own.
   plain <- knn_search(pca, 3, "euclidean")
   attr(pca, "percentVar") <- c(60, 20, 15, 5)
   SingleCellExperiment::reducedDim(set, "PCA") <- pca
@@ -157,7 +159,7 @@ test_that("knn_query(), nearest_to() and knn_plan() read containers alike", {
   expect_same_values(
     mst_knn(set, points = "columns", assay = 2), mst_knn(cells)
   )
-  # x from a reduced dimension, queries as plain rows of the same
+  # x comes from a reduced dimension, and queries are plain rows of it.
   pca <- SingleCellExperiment::reducedDim(set, "PCA")
   expect_same_values(
     knn_query(pca, set[, 4:6], 2, "euclidean", dimred = "PCA"),
@@ -283,7 +285,7 @@ test_that("names that repeat are an error in every kind of input", {
     knn_graph(sparse_rows, 2)
     nearest_to(set, "c2", 2, points = "columns")
   })
-  # not used, so they may
+  # The option is not used and therefore allowed.
   expect_same_values(
     knn_search(set, 2, points = "columns"), knn_search(t(plain), 2)
   )
@@ -352,7 +354,7 @@ test_that("a DataFrame is the data frame that it stands for", {
     knn_graph(table, 2)
     knn_graph(unname_rows(table), 2)
   })
-  # What the hints say works on it.
+  # The code in the hints works on it.
   expect_same_values(
     knn_graph(Filter(is.numeric, as.data.frame(table)), 2), knn_graph(frame, 2)
   )
@@ -391,7 +393,7 @@ test_that("a query has the assay that is taken of the points", {
       class = "fsknn_argument_error"
     )
     expect_no_error(ask(both, other, assay = "norm"))
-    # The one of that name, not the default.
+    # The assay of this name is used, not the default.
     expect_no_error(ask(other, turned))
   }
   expect_identical(

@@ -1,4 +1,4 @@
-# Genes with samples of the depths that are given.
+# Makes genes with samples of the given depths.
 gene_counts <- function(depth = c(0.5, 1, 2, 0.7, 1.5, 3), num_genes = 120) {
   withr::local_seed(4)
   expected <- outer(rexp(num_genes, 1 / 40) + 5, depth)
@@ -10,7 +10,7 @@ gene_counts <- function(depth = c(0.5, 1, 2, 0.7, 1.5, 3), num_genes = 120) {
   )
 }
 
-# The code of the message of a search; `x` is what was searched.
+# Returns the code in the message of a search for `x`.
 told_cure <- function(x, ...) {
   words <- NULL
   withCallingHandlers(

@@ -1,4 +1,4 @@
-# Values beside points: in order, by name, or as a column of a container.
+# Values for points: in order, by name, or as a column of a container.
 
 input_of <- function(...) fsknn:::check_input(...)
 
@@ -46,7 +46,7 @@ test_that("named values are put in the points' order, wherever points are", {
     knn_search(made, 1, block = rev(of_made)),
     knn_search(made, 1, block = unname(of_made))
   )
-  # Where points have no names, names mean nothing.
+  # Names have no meaning if points have none.
   expect_identical(
     knn_search(unname(x), 2, block = shuffled[1:12]),
     without_names(knn_search(x, 2, block = unname(shuffled)))
@@ -149,7 +149,7 @@ test_that("one string is a column of the table of that side", {
     ),
     neighbour_mixing(edges, batch, permutations = NULL)
   )
-  # Samples that are features: the sample data is the same.
+  # Samples are the features, so the sample data is the same.
   ask <- function(x, strata) {
     withr::with_seed(1, nearest_to(
       x, k = 2, outcome = sin(1:12), permutations = 9, strata = strata
@@ -177,7 +177,8 @@ test_that("names that are not the points' are errors", {
     nearest_to(t(x), outcome = sin(1:6), k = 1, permutations = 9,
                strata = stats::setNames(rep(1:2, 3), LETTERS[1:6]))
   })
-  # Names that are twice among the points, in order: by place.
+  # Names are repeated among the points but in order, so values match by
+  # position.
   rownames(x) <- c("a", "a", "b", "c", "d", "e")
   expect_identical(
     knn_search(x, 1, block = stats::setNames(rep(1:2, 3), rownames(x))),

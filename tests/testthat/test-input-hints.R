@@ -1,4 +1,4 @@
-# The hint of an error, run as code; `x` is what the error was about.
+# Runs the code in the hint of an error; `x` is the object that caused it.
 run_hint <- function(x, n = 1, ..., name = NULL) {
   words <- tryCatch(
     knn_search(x, 1, "euclidean", ...),
@@ -41,7 +41,7 @@ test_that("names of rows that stand in a column are kept by the hint", {
   }
   twice <- data.frame(gene = c("a", "b", "b", "c"), value = values)
   expect_identical(row.names(run_hint(twice)), c("a", "b", "b.1", "c"))
-  # names that are there already stay
+  # Existing names stay.
   named <- data.frame(group = letters[1:4], value = values, row.names = genes)
   expect_snapshot(error = TRUE, {
     knn_search(frames[[1]])
@@ -140,7 +140,7 @@ test_that("survival times are an outcome, and neither points nor edges", {
     as_igraph(relapse)
   })
 })
-# The words of the error of a call, on one line.
+# Returns the words of the error of a call, on one line.
 words_of <- function(call) {
   error <- tryCatch(call, fsknn_argument_error = identity)
   gsub("\\s+", " ", paste(rlang::cnd_message(error), collapse = "\n"))
@@ -176,7 +176,7 @@ test_that("text among numbers is named, and the hint keeps the column", {
   if (requireNamespace("data.table", quietly = TRUE)) {
     expect_identical(run_hint(data.table::as.data.table(x)), right)
   }
-  # The same of a matrix of text.
+  # A matrix of text gives the same.
   text <- as.matrix(x[-1])
   expect_identical(run_hint(text), unname_rows(as.matrix(right)))
   expect_identical(run_hint(as.matrix(x)), unname_rows(as.matrix(right)))
@@ -199,10 +199,10 @@ test_that("decimal commas are read as such, and doubles stay as they are", {
   both <- words_of(knn_search(data.frame(a = c("1,5", "2.5")), 1))
   expect_match(both, "decimal points beside decimal commas")
   expect_no_match(both, "type.convert")
-  # Chromosomes are no values.
+  # Chromosomes are not values.
   genes <- data.frame(chromosome = c("1", "X", "2", "1"), a = 1:4 / 3)
   expect_no_match(words_of(knn_search(genes, 1)), "type.convert")
-  # Numbers as text, and braces that are cli's.
+  # There are numbers as text, and braces that cli would interpret.
   expect_identical(
     run_hint(data.frame(a = c("1", "2"), b = c("3.5", "4"))),
     data.frame(a = 1:2, b = c(3.5, 4))
@@ -211,7 +211,7 @@ test_that("decimal commas are read as such, and doubles stay as they are", {
     run_hint(data.frame(a = c("1", "2", "{x}"), b = 1:3))$a,
     c(1L, 2L, NA)
   )
-  # What is no number at all has no such hint.
+  # Text without any number gets no such hint.
   expect_no_match(
     words_of(knn_search(matrix(letters[1:6], 2), 1)), "type.convert"
   )
@@ -364,7 +364,7 @@ test_that("numbers as text are read as they are meant, or no code is given", {
   code_of <- function(x) {
     eval(parse(text = sub(".* what is there: `([^`]+)`.*", "\\1", words_of(x))))
   }
-  # Mostly missing, under one word.
+  # Most values are missing, under one word.
   x <- table_of(c("nd", "nd", "nd", "1.2"))
   expect_match(words_of(x), "No number: \"nd\" in 3 rows", fixed = TRUE)
   expect_identical(code_of(x)$A, c(NA, NA, NA, 1.2))
@@ -378,7 +378,8 @@ test_that("numbers as text are read as they are meant, or no code is given", {
   ))
   x <- table_of(c("0,234", "2,100", "6,111", "980"))
   expect_identical(code_of(x)$A, c(0.234, 2.1, 6.111, 980))
-  # To read the file so would spoil the decimal points of the others.
+  # Reading the file with that option would spoil the decimal points of other
+  # columns.
   expect_no_match(words_of(x), "Read the file")
   for (values in list(
     c("15%", "2%", "3%", "4%"), c("1.234,5", "2.100,1", "980,1", "1,5"),

@@ -1,6 +1,6 @@
-# Rows of latent factors, that are nowhere stored. Here they are written out
-# once more from the words of R/input-latent_rows.R and src/core/rows/latent.hpp, with
-# numbers of 64 bits in four parts of 16, lowest first.
+# Rows of latent factors, which are not stored. They are computed independently
+# here, from the text of R/input-latent_rows.R and src/core/rows/latent.hpp.
+# Numbers of 64 bits are in four parts of 16 bits, lowest first.
 
 limbs <- function(...) {
   do.call(cbind, lapply(list(...), as.double))
@@ -41,7 +41,7 @@ xor_64 <- function(a, b) {
   matrix(as.double(bitwXor(as.integer(a), as.integer(b))), ncol = 4)
 }
 
-# 16 < bits < 32.
+# The shift must be 16 < bits < 32.
 right_64 <- function(x, bits) {
   high <- cbind(x[, -1, drop = FALSE], 0)
   higher <- cbind(high[, -1, drop = FALSE], 0)
@@ -67,8 +67,8 @@ mixed_number <- function(seed, counter) {
 }
 
 test_that("the numbers are those of SplitMix64", {
-  # The first of seed 1234567, as its author prints them: 6457827717110365317,
-  # 3203168211198807973.
+  # These are the first numbers of seed 1234567, as its author prints them:
+  # 6457827717110365317, 3203168211198807973.
   hex <- function(x) {
     paste(sprintf("%04x", as.integer(rev(x))), collapse = "")
   }
@@ -77,7 +77,8 @@ test_that("the numbers are those of SplitMix64", {
   expect_identical(hex(found[2, ]), "2c73f08458540fa5")
 })
 
-# As the words have it, by sums of whole numbers that doubles hold.
+# Computes the rows as described, by sums of whole numbers that are exact in
+# double.
 written_out <- function(n, d, factors, noise, seed) {
   key <- function(which) mixed_number(limbs(seed, 0, 0, 0), which)
   near_normal <- function(which, counter) {
@@ -115,7 +116,7 @@ test_that("rows have the bits of the rows written out in R", {
   at <- cbind(c(9, 9, 30), c(1, 2, 20))
   expect_identical(x[at], all[at])
   expect_false(identical(as.matrix(latent_rows(30, 20, seed = 3)), all))
-  # Rows are the same whatever is asked for beside them.
+  # Rows do not depend on the other requested rows.
   expect_identical(latent_rows(2e9, 20, seed = 2)[1:30, ], all)
   expect_length(latent_rows(2e9, 20, seed = 2)[2e9, ], 20)
 })
@@ -123,7 +124,7 @@ test_that("rows have the bits of the rows written out in R", {
 test_that("few factors explain what noise leaves of them", {
   x <- as.matrix(latent_rows(400, 300, factors = 5, noise = 0.5))
   variance <- svd(x)$d^2
-  # 1 to 0.25, and what of the noise lies in those directions.
+  # The ratio is 1 to 0.25, plus the noise in those directions.
   expect_gt(sum(variance[1:5]) / sum(variance), 0.75)
   expect_lt(sum(variance[1:5]) / sum(variance), 0.9)
   expect_lt(variance[[6]] / variance[[5]], 0.1)
@@ -190,7 +191,7 @@ test_that("GPUs make large rows again for the exact step", {
   x <- latent_rows(20000, 200, factors = 6, noise = 0.5, seed = 6)
   expected <- knn_search(x, 12, backend = "cpu")
   expect_identical(knn_search(x, 12, backend = "cuda"), expected)
-  # The rows in doubles have no room; the filter's have.
+  # The rows in double do not fit in memory, but those of the filter do.
   expect_identical(
     knn_search(x, 12, backend = "cuda", devices = 1, max_device_memory = 60e6),
     expected

@@ -1,5 +1,5 @@
 # Every verb, with every argument that has values for points or samples: named
-# values are matched by name, and others go by position.
+# values match by name, and others by position.
 
 num_points <- 24
 num_samples <- 12
@@ -12,7 +12,7 @@ named_points <- function(seed = 4) {
   x
 }
 
-# Values of any shape, with names, and some of them by number.
+# Adds names to values of any shape, and takes some of them by number.
 with_names <- function(values, names) {
   if (is.list(values) && !is.data.frame(values)) {
     return(lapply(values, with_names, names))
@@ -41,7 +41,7 @@ predicted <- function(...) {
   knn_predict(...)[c("predicted", "neighbours", "by_k")]
 }
 
-# A case: values without names, and what is done with them and x.
+# A case has values without names, and a verb to call with them and x.
 case <- function(values, verb) list(values = values, verb = verb)
 
 numbers_of <- function(count) round(sin(seq_len(count)) + 2, 2)
@@ -302,7 +302,7 @@ point_cases <- function() {
   )
 }
 
-# No two orders of values are alike.
+# Values are all different, so that their order matters.
 expect_names_matched <- function(case, about, called, x, no_names) {
   verb <- case$verb
   values <- some_of(case$values, seq_along(called))
@@ -333,7 +333,7 @@ expect_names_matched <- function(case, about, called, x, no_names) {
     verb(with_names(values, make.names(called)), x), "make.names",
     fixed = TRUE, info = about, class = "fsknn_argument_error"
   )
-  # x has none: by position.
+  # x has no names, so values match by position.
   expect(
     identical(
       without_left_names(verb(named, no_names(x))),
@@ -383,7 +383,7 @@ test_that("row names that are whole numbers are no names", {
     nearest_to(x, outcome = outcome, k = 3),
     nearest_to(x, outcome = list(age = outcome$age), k = 3)
   )
-  # Nor are those of points, though edges call points by them.
+  # Row numbers of a data frame are not names, though edges use them for points.
   frame <- as.data.frame(unname(x))[24:1, ]
   kind <- kinds_of(24)
   expect_identical(
@@ -432,7 +432,7 @@ test_that("what a container's own tables have goes by position", {
     nearest_to(experiment, outcome = "batch", k = 3),
     nearest_to(x, outcome = unname(batch), k = 3)
   )
-  # A vector is no column, though it is text.
+  # A vector is not the name of a column, even if it is text.
   expect_identical(
     nearest_to(experiment, outcome = rev(kinds_of(12)), k = 3),
     nearest_to(x, outcome = rev(kinds_of(12)), k = 3)
@@ -508,7 +508,7 @@ test_that("a query's features are matched by name, and may be more", {
         ask(x, made(2:15)), "1 column is not there: \"TCGA-1\"", fixed = TRUE,
         info = about, class = "fsknn_argument_error"
       )
-      # A file's own text would be given other names.
+      # Reading a file would change its names.
       changed <- wide[, 1:12]
       colnames(changed) <- make.names(colnames(changed))
       expect_error(
@@ -525,7 +525,8 @@ test_that("a query's features are matched by name, and may be more", {
         )
       }
     }
-    # By position where one side has no names; and then as many.
+    # If one side has no names, values match by position and must be equally
+    # many.
     expect_identical(ask(unname(x), wide[, c(3:12, 1:2)]),
                      ask(x, unname(wide[, c(3:12, 1:2)])))
     expect_error(
@@ -585,7 +586,7 @@ test_that("recall is of points of the same name", {
   exact <- knn_graph(x, 5)
   other <- knn_graph(x[mixed, ], 4)
   expect_identical(knn_recall(other, exact)$recall, 1)
-  # Of some points the approximate search found others.
+  # The approximate search found other neighbours for some points.
   off <- knn_graph(x[mixed, ] + random_matrix(24, 12, seed = 9) / 2, 4)
   in_order <- as_knn(off)
   in_order$index <- in_order$index[order(mixed), ]
@@ -593,7 +594,7 @@ test_that("recall is of points of the same name", {
   expected <- knn_recall(in_order["index"], as_knn(exact))
   expect_true(expected$recall < 1 && stats::sd(expected$per_point$recall) > 0)
   expect_identical(knn_recall(off, exact), expected)
-  # Lists, where points have different numbers of neighbours.
+  # Neighbours are lists if points have different numbers of them.
   expect_identical(
     knn_recall(off[off$rank < 3 | off$from != "p-1", ], exact)$per_point$recall[
       -1],
@@ -603,7 +604,7 @@ test_that("recall is of points of the same name", {
     knn_recall(knn_graph(x[-1, ], 4), exact), "\"p-1\"",
     class = "fsknn_argument_error"
   )
-  # One without names: by position.
+  # One graph has no names, so points match by position.
   expect_identical(
     knn_recall(knn_graph(unname(x), 4), exact)$recall, 1
   )

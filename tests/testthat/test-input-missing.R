@@ -1,12 +1,12 @@
-# na = and min_pairs =. The reference is cor(): of its own code, each pair over
-# its complete samples.
+# The arguments `na` and `min_pairs`. The reference is cor(), which has its own
+# code and uses the complete samples of each pair.
 
 with_holes <- function(x, share, seed = 1) {
   withr::with_seed(seed, x[sample(length(x), share * length(x))] <- NA)
   x
 }
 
-# 1 - r of every pair, NA where there are too few samples or no variation.
+# Returns 1 - r of every pair, NA with too few samples or no variation.
 pairwise_distance <- function(x, y = x, metric = "pearson", sign = "signed",
                               min_pairs = 3) {
   if (metric == "spearman") {
@@ -21,7 +21,8 @@ pairwise_distance <- function(x, y = x, metric = "pearson", sign = "signed",
   switch(sign, signed = 1 - r, absolute = 1 - abs(r), negative = 1 + r)
 }
 
-# Rows may be short of k: what is there is the smallest, and the rest is NA.
+# Rows may have fewer than k neighbours: those found are the nearest, and the
+# rest is NA.
 expect_nearest_pairs <- function(nn, distance, tolerance = 1e-12) {
   for (row in seq_len(nrow(distance))) {
     expected <- sort(distance[row, ])
@@ -96,7 +97,7 @@ test_that("blocks, few common samples, constants and offsets are those of cor()"
   }
 })
 
-# The mean over the common features, scaled to all.
+# Returns the mean over the common features, scaled to all.
 difference_over_common <- function(x, y, metric, min_pairs = 3) {
   squared <- metric == "euclidean"
   total <- common <- matrix(0, nrow(x), nrow(y))
@@ -140,7 +141,7 @@ test_that("differences over common features are their mean, scaled to all", {
       }
     }
   }
-  # Where nothing is missing, and the pairs that lack nothing.
+  # Nothing is missing, or some pairs have no missing values.
   whole <- random_matrix(40, 9, seed = 9)
   gap <- replace(whole, 5, NA)
   for (metric in c("euclidean", "manhattan")) {
@@ -198,8 +199,8 @@ test_that("differences have brute force's bits, far off and among wild rows", {
 })
 
 test_that("rows that a filter hardly tells apart have brute force's bits", {
-  # On GPUs: several rounds of columns, in which products of halves keep few
-  # pairs, or so many that sums in float32 take their place.
+  # On GPUs there are several rounds of columns. Products of halves keep few
+  # pairs, or so many that sums in float32 replace them.
   n <- 1300
   base <- random_matrix(n, 20, seed = 10)
   near <- function(gap) base[rep(1:5, n / 5), ] + gap * random_matrix(n, 20, 11)
@@ -486,7 +487,7 @@ test_that("pairwise samples need values in memory only where some are missing", 
 test_that("a row that is constant or empty is told or isolated", {
   x <- random_matrix(9, 8, seed = 15)
   x[2, ] <- NA
-  x[4, ] <- c(0.1, 0.1, 0.1, rep(NA, 5)) # their mean is no 0.1
+  x[4, ] <- c(0.1, 0.1, 0.1, rep(NA, 5)) # their mean is not 0.1
   for (na in c("pairwise", "mean")) {
     nn <- knn_search(x, 3, na = na, constant = "isolate")
     expect_identical(which(is.na(nn$index[, 1])), c(2L, 4L))
@@ -543,7 +544,7 @@ test_that("two columns are enough, unless more samples are asked for", {
   found <- knn_search(two, 3, na = "pairwise", constant = "isolate")
   expect_identical(which(is.na(found$index[, 1])), c(2L, 10L))
   x[2, 1] <- NA
-  # Of three columns a pair must have all.
+  # A pair must have all three columns.
   found <- quiet(knn_search(x, 3, na = "pairwise"))
   expect_true(all(is.na(found$index[2, ])))
   expect_false(anyNA(found$index[-2, ]))

@@ -1,13 +1,13 @@
-# na = and min_pairs = of all pairs within a distance: what knn_search() gives
-# for every other point, as far as the distance goes.
+# The arguments `na` and `min_pairs` for all pairs within a distance: the answer
+# is that of knn_search() for all other points, up to the distance.
 
 holes <- function(x, share, seed = 1) {
   withr::with_seed(seed, x[sample(length(x), share * length(x))] <- NA)
   x
 }
 
-# Batches with no sample in common, rows of few values, a row of none that
-# varies there, and holes all over.
+# Makes batches without a common sample, rows with few values, a row without
+# variation there, and scattered missing values.
 holed_matrix <- function() {
   x <- holes(random_matrix(70, 16, seed = 30), 0.1, seed = 31)
   x[1:10, 1:8] <- NA
@@ -22,7 +22,7 @@ quietly <- function(code) {
   suppressMessages(code, classes = "fsknn_short_rows")
 }
 
-# all: index and distance, all neighbours of each point.
+# `all` has index and distance of all neighbours of each point.
 within_limits <- function(all, limits) {
   rows <- seq_len(nrow(all$index))
   limits <- rep_len(limits, length(rows))
@@ -42,7 +42,8 @@ test_that("pairs over common samples are those of knn_search(), bit for bit", {
           x, 69, metric, sign, na = "pairwise", min_pairs = min_pairs,
           backend = "cpu"
         ))
-        # That some pairs have, so that "at most" is told from "less".
+        # Some pairs have exactly this distance, to distinguish "at most" from
+        # "less".
         limit <- sort(all$distance)[[600]]
         found <- function(...) {
           within_search(
@@ -155,7 +156,7 @@ test_that("pairs over common samples are filtered, and kept or found twice", {
 
 test_that("too many pairs over common samples are refused with a cure", {
   x <- holes(random_matrix(300, 20, seed = 36), 0.1, seed = 37)
-  for (room in c(30000, 5000)) { # counted, and told from a sample
+  for (room in c(30000, 5000)) { # counted, and estimated from a sample
     error <- expect_error(
       within_search(x, 1, na = "pairwise", max_memory = 12 * room),
       class = "fsknn_size_error"
@@ -269,7 +270,7 @@ test_that("what does not fit in memory has its missing values filled", {
   lazy <- DelayedArray::DelayedArray(x)
   expected <- within_search(x, 0.2, na = "mean")
   expect_gt(sum(lengths(expected$index)), 0)
-  # So much that pairs fit, and the matrix does not.
+  # The pairs fit in memory, but the matrix does not.
   expect_identical(
     within_search(lazy, 0.2, na = "mean", max_memory = 15000, backend = "cpu"),
     expected

@@ -28,7 +28,7 @@ test_that("columns that are not numeric are an error that names them", {
     knn_search(data.frame(a = 1:3, when = Sys.Date() + 1:3))
     knn_search(cbind(nested, when = Sys.Date() + 1:3))
   })
-  # What the hint says cures it.
+  # The code of the hint works.
   nested$m[1, 2] <- 9L
   expect_identical(
     knn_search(as.matrix(nested), 1),
@@ -185,7 +185,7 @@ test_that("a plan reads no value of a sparse matrix", {
   expect_identical(plan$num_points, knn_plan(c(2e6, 4e5), 3)$num_points)
   plan <- knn_plan(wide, 3, points = "columns", backend = "cpu")
   expect_identical(plan$num_points, knn_plan(c(4e5, 2e6), 3)$num_points)
-  # 6 TB as doubles
+  # The matrix would take 6 TB as doubles.
   expect_error(knn_search(wide, 3), class = "fsknn_error")
 })
 

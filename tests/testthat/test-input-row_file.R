@@ -33,7 +33,7 @@ test_that("a temporary file is gone after an interrupt while rows are read", {
   withr::defer(methods::removeMethod("dim", "StoppingSeed", where = here))
   generic <- DelayedArray::extract_array
   methods::setMethod(generic, "StoppingSeed", function(x, index) {
-    # No values: it is their type that is asked for.
+    # Only the type is requested, not values.
     if (identical(lengths(index), c(0L, 0L)) && !is.null(index[[1]])) {
       return(matrix(0, 0, 0))
     }
@@ -56,7 +56,7 @@ test_that("a temporary file is gone after an interrupt while rows are read", {
 test_that("too little room is said before anything is read", {
   x <- lazy_matrix()
   skip_on_os(c("mac", "windows", "solaris"))
-  withr::local_options(fsknn.temporary_folder = "/proc") # has none
+  withr::local_options(fsknn.temporary_folder = "/proc") # cannot hold files
   expect_snapshot(error = TRUE, knn_search(x, 3, max_memory = 1e3))
   err <- rlang::catch_cnd(knn_search(x, 3, max_memory = 1e3))
   expect_s3_class(err, "fsknn_disk_error")
@@ -114,7 +114,7 @@ test_that("a plan tells of the file and the blocks", {
 })
 
 test_that("an open file in a folder of such a name is no temporary file", {
-  # As that is of a clone, with the tests' own output in it.
+  # The folder is named like a clone and contains the tests' own output.
   folder <- withr::local_tempdir(pattern = "fsknn-clone-")
   log <- file(file.path(folder, "log"), "w")
   withr::defer(close(log))

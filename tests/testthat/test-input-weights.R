@@ -47,7 +47,7 @@ test_that("whole weights repeat samples", {
 })
 
 test_that("a weighted correlation by hand", {
-  # Means 0.5 and 1.25 under weights 2, 1, 1.
+  # The means are 0.5 and 1.25 under weights 2, 1, 1.
   x <- rbind(c(0, 1, 1), c(1, 0, 3))
   a <- x[1, ] - 0.5
   b <- x[2, ] - 1.25
@@ -125,7 +125,7 @@ test_that("a sample of weight 0 is left out, whatever it holds", {
           x[, kept], 4, metric, weights = weights[kept], backend = backend
         )
       )
-      # The others all alike.
+      # The other weights are all equal.
       expect_identical(
         knn_search(x, 4, metric, weights = kept + 0, backend = backend),
         knn_search(x[, kept], 4, metric, backend = backend)
@@ -156,11 +156,11 @@ test_that("samples of weight 0 are left out of what does not fit in memory", {
         label = kind
       )
     }
-    # Five of nine are counted, and fit.
+    # Five of the nine columns count, and they fit in memory.
     five <- c(1, 0, 1, 0, 1, 0, 1, 0, 1)
     fits <- 8 * 150 * 5
     find <- function(max_memory) {
-      # A file is an error.
+      # Writing a file would be an error.
       withr::local_options(fsknn.temporary_folder = "nowhere")
       knn_search(
         blocks[[kind]], 4, weights = five, points = points,
@@ -245,7 +245,7 @@ test_that("every verb takes weights", {
   expect_equal(
     clusters$tree$correlation, r[cbind(clusters$tree$from, clusters$tree$to)]
   )
-  # The whole tree, by igraph.
+  # The whole tree is computed by igraph.
   graph <- igraph::graph_from_adjacency_matrix(
     1 - r, "undirected", weighted = TRUE, diag = FALSE
   )

@@ -1,8 +1,8 @@
-# knn_plan(block = , adjust = ) beside the searches that it is of.
+# knn_plan(block = , adjust = ) compared with its searches.
 
-# By a loop: the pairs of points that are looked at.
+# Counts the compared pairs of points by a loop.
 pairs_between <- function(block, between) {
-  # Of many blocks together all pairs are looked at, and some passed over.
+  # For many blocks together, all pairs are compared, and some are skipped.
   if (identical(between, "together") && length(unique(block)) > 16) {
     between <- FALSE
   }
@@ -31,19 +31,19 @@ test_that("a search by block looks at the pairs that its plan says", {
         x, 4, "euclidean", block = case$block, between = between,
         backend = "cpu", num_threads = 2
       )
-      # Of a block with itself a search counts half of its square.
+      # For a block with itself, a search counts half of its square.
       looked_at <- knn_stats()$pairs_filtered
       expect_gte(looked_at, plan$num_pairs)
       expect_lte(looked_at, plan$num_pairs + case$n / 2)
       expect_identical(plan$bytes_result, 12 * as.double(length(found$index)))
-      # It is the one that a search tells.
+      # The plan is what a search reports.
       told <- capture_messages(knn_search(
         x, 4, "euclidean", block = case$block, between = between,
         backend = "cpu", num_threads = 2, verbose = TRUE
       ))
       shown <- strsplit(told[[1]], "\n", fixed = TRUE)[[1]]
       expect_true(all(format(plan) %in% shown))
-      # A list of each block is kept, one more than is asked for between them.
+      # A list of each block is kept, one more than requested between blocks.
       lists <- if (identical(between, "together")) {
         1
       } else {
@@ -97,7 +97,7 @@ test_that("queries, and missing values, are planned block by block", {
       backend = "cpu", na = "pairwise"
     )
   }
-  # Points of two blocks meet twice.
+  # Points of two blocks are compared twice.
   expect_identical(plan(FALSE)$num_pairs, 3 * (40 * 39 / 2) + 120 * 80)
   expect_identical(plan(TRUE)$num_pairs, 120 * 80)
   expect_identical(plan("together")$num_pairs, 120 * 80)
@@ -119,7 +119,7 @@ test_that("covariates are checked, and counted in memory", {
     plan_of(x, k = 3, backend = "cpu", num_threads = 1,
             adjust = ~ batch + age, data = samples)
   )
-  # A basis of rows as long as the points'.
+  # The basis has rows as long as the points'.
   more <- plan$bytes_prepared - plain$bytes_prepared
   expect_gte(more, 2 * 16 * 8)
   expect_lte(more, 8 * 16 * 8)

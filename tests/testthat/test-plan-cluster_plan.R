@@ -3,7 +3,7 @@ hosts_plan <- function(..., x = c(20000, 100), k = 10, hosts = 4,
   knn_plan(x, k = k, hosts = hosts, num_threads = num_threads, ...)
 }
 
-# What the model's words say, by a loop over blocks of R's own.
+# Computes the model as documented, by a loop over blocks in plain R.
 naive_plan <- function(n, d, k, hosts, threads, num_blocks, memory_rate) {
   co <- model_constants("cpu")
   ends <- floor(n * (0:num_blocks) / num_blocks)
@@ -67,7 +67,8 @@ test_that("one host alone takes all tasks in turn", {
     plan$seconds[["all"]],
     sum(plan$seconds[c("folder", "tasks", "collect")])
   )
-  # As many tasks as hosts, or fewer, take as long as the longest.
+  # If there are at most as many tasks as hosts, the time is that of the
+  # longest.
   withr::local_options(fsknn.split_size = 20000)
   plan <- hosts_plan(hosts = 7)
   expect_identical(plan$num_tasks, 1)
@@ -80,7 +81,7 @@ test_that("disk and network are no faster than they are told to be", {
   }
   plain <- of()
   moved <- plain$bytes_read + plain$bytes_written
-  # The disk is the same for all hosts, the network each has for itself.
+  # All hosts share the disk, but each has its own network.
   for (rate in c(1e6, 1e7)) {
     slow <- of(disk = rate)
     expect_gte(slow$seconds[["tasks"]], moved / rate)
@@ -125,7 +126,7 @@ test_that("the plan says what limits the time", {
   }
   expect_identical(limit(2)$limited_by, "search")
   expect_identical(limit(1000)$limited_by, "points")
-  # More hosts, and yet a longer time: the disk is why.
+  # More hosts take longer here because of the disk.
   few <- limit(64, disk = "1 GB")
   many <- limit(1024, disk = "1 GB")
   expect_gt(many$seconds[["all"]], few$seconds[["all"]])
@@ -173,7 +174,7 @@ test_that("more hosts help where twice as many are predicted faster", {
 
 test_that("the collecting host has room for the answer", {
   plan <- hosts_plan(x = c(1e6, 50), k = 500, memory = "8 GB")
-  # Lists of 12 bytes a neighbour, and the answer of as many.
+  # Lists take 12 bytes for each neighbour, and the answer takes as many.
   expect_gte(plan$bytes_collecting, 2 * 1e6 * 500 * 12)
   expect_gte(plan$bytes_collecting, plan$bytes_host + 1e6 * 500 * 12)
   expect_lte(plan$bytes_host, 8e9)
@@ -205,12 +206,13 @@ test_that("memory, GPUs, threads and weights count", {
   expect_identical(adjusted$num_covariates, 1L)
 })
 
-# Points of which the folder's plan looks at the number alone.
+# Makes points of which the folder's plan reads only the number.
 sized_points <- function(n, d) structure(list(size = c(n, d)), class = "row_file")
 
 test_that("blocks are planned as a folder makes them", {
   withr::local_options(fsknn.split_size = NULL)
-  # Of no matter here: long for so many tasks, and what GPUs this machine has.
+  # These are irrelevant here: the makespan is slow for so many tasks, and GPUs
+  # depend on the machine.
   local_functions(
     makespan = function(...) 1, memory_for_pair = function(...) Inf
   )
@@ -250,16 +252,17 @@ test_that("blocks are planned as a folder makes them", {
       }
     }
   }
-  # The results of a task fit, as long as there are not too many tasks.
+  # The results of a task fit, unless there are too many tasks.
   plan <- hosts_plan(x = c(1e6, 10), k = 1000)
   expect_lte(2 * plan$block_points * 20 * 1000, 2^29)
   expect_identical(hosts_plan(x = c(1e7, 10), k = 5000)$num_blocks, 201)
-  # Of long rows they are no reason for short tasks.
+  # For long rows, results are no reason for short tasks.
   expect_identical(
     hosts_plan(x = c(2e7, 15876), k = 200, devices_per_host = 2)$num_blocks,
     hosts_plan(x = c(2e7, 15876), k = 1, devices_per_host = 2)$num_blocks
   )
-  # Blocks that the memory of hosts asks for, by the option that is told.
+  # Memory of the hosts limits the blocks, and the suggested option gives the
+  # same.
   for (n in c(20000, 1e6, 2e7)) {
     for (memory in c(1e8, 1e9)) {
       plan <- hosts_plan(x = c(n, 100), k = 20, hosts = 16, memory = memory)
@@ -287,7 +290,7 @@ test_that("metrics by differences have a rate of their own", {
 
 test_that("a plan of many hosts prints, and is a row", {
   plan <- hosts_plan()
-  # Every number is made up: real ones depend on what was measured.
+  # All numbers are made up, because real ones depend on measurements.
   plan$limited_by <- "search"
   plan$more_help <- TRUE
   plan$seconds[] <- c(12, 3600, 0.5, 4000, 1e6)

@@ -21,7 +21,7 @@ test_that("tasks that are alike take whole rounds", {
   }
 })
 
-# Whoever is free first takes the next task.
+# The worker that is free first takes the next task.
 list_schedule <- function(seconds, workers) {
   free <- numeric(workers)
   for (task in seconds) {
@@ -45,8 +45,9 @@ test_that("tasks that differ are dealt out in their order", {
 })
 
 test_that("one host that fails takes the time of a renewal process", {
-  # Of one worker's task: attempts of exponential length until one is s long,
-  # each other followed by a restart, or by the lease where that is longer.
+  # A worker's task consists of attempts of exponential length until one lasts
+  # `seconds`. Each other attempt is followed by a restart, or by the lease if
+  # that is longer.
   seconds <- 100
   rate <- 1 / 150
   set.seed(2)
@@ -68,7 +69,7 @@ test_that("one host that fails takes the time of a renewal process", {
   expect_lt(abs(mean(naive) - known), 5 * error)
 })
 
-# Time cut into steps: no events, no queues.
+# Simulates in steps of time, without events and queues.
 naive_cluster <- function(seconds, hosts, workers, rate, restart, lease, step) {
   host <- rep(seq_len(hosts), each = workers)
   task <- integer(length(host))
@@ -120,7 +121,7 @@ test_that("with failures it is a simulation by small steps, on average", {
     seconds, 3, 2, rate = 1 / 100, restart = 15, lease = 25, step = 0.5
   ))
   error <- sqrt((var(ours) + var(naive)) / runs)
-  # A step's half is added to each lost attempt.
+  # Half a step is added to each lost attempt.
   expect_lt(abs(mean(ours) - mean(naive)), 4 * error + 2)
 })
 

@@ -12,7 +12,7 @@ test_that("the plan's numbers agree with each other", {
         chunk_size = chunk_size
       )
       expect_identical(as.double(plan$num_points), as.double(n))
-      # Eq. 1 and 2 of the paper.
+      # These are equations 1 and 2 of the paper.
       expect_equal(
         plan$padded_points, plan$chunk_size * ceiling(n / plan$chunk_size)
       )
@@ -21,7 +21,8 @@ test_that("the plan's numbers agree with each other", {
       )
       expect_equal(plan$num_splits, plan$padded_points / plan$chunk_size)
       expect_gte(plan$num_segments * plan$splits_per_segment, plan$num_splits)
-      # By symmetry about half of the chunks, and never more than all.
+      # By symmetry, about half of the chunks are computed, and never more than
+      # all.
       splits <- plan$num_splits
       expect_gte(plan$num_chunks, splits * (splits + 1) / 2)
       expect_lte(plan$num_chunks, splits^2)
@@ -50,7 +51,7 @@ test_that("a plan can be made for the GPU", {
 })
 
 test_that("a plan prints in the paper's words", {
-  # Every number is made up: real ones depend on the machine.
+  # All numbers are made up, because real ones depend on the machine.
   gpus <- data.frame(
     device = c(1L, 3L), cuda_id = c(0L, 2L), name = c("GTX 480", "C2050"),
     memory_free = c(1.5, 3) * 2^30
@@ -129,7 +130,7 @@ test_that("a plan knows of missing values", {
   expect_gt(plan$bytes_filter, 2 * plain$bytes_filter)
   expect_gte(plan$bytes_prepared, plain$bytes_prepared)
   expect_identical(plan$num_chunks, plain$num_chunks)
-  # It is the one that a search tells.
+  # The plan is what a search reports.
   x <- random_matrix(60, 9)
   x[2, 3] <- NA
   expect_message(

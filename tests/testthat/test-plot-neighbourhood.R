@@ -1,5 +1,5 @@
-# A graph that is known at a glance: a star around "a", a chain from "d" to "g",
-# and a pair of its own.
+# Makes a simple graph: a star around "a", a chain from "d" to "g", and a
+# separate pair.
 known_edges <- function() {
   from <- c("a", "b", "c", "d", "e", "f", "g", "h", "i")
   to <- c("b", "a", "a", "a", "d", "e", "f", "i", "h")
@@ -17,12 +17,12 @@ known_edges <- function() {
 skip_without_pictures <- function(frame = parent.frame()) {
   skip_if_not_installed("ggplot2")
   skip_if_not_installed("ggraph")
-  # ggraph's own layers use what ggplot2 now calls by another name.
+  # ggraph's own layers use a deprecated name of ggplot2.
   rlang::local_options(lifecycle_verbosity = "quiet", .frame = frame)
 }
 
 shown <- function(plot) plot$data$label
-# Layers by their geometry.
+# Returns the layers with this geometry.
 layer_data_of <- function(plot, geom) {
   built <- ggplot2::ggplot_build(plot)
   at <- which(vapply(plot$layers, function(layer) {
@@ -50,7 +50,7 @@ test_that("the points are those within some steps, in either direction", {
 test_that("where there are too many the nearest stay, and a caption says so", {
   skip_without_pictures()
   plot <- plot_neighbourhood(known_edges(), "a", steps = Inf, max_points = 3)
-  # By distance: b is at 0.1, c at 0.2, d at 0.5.
+  # By distance, b is at 0.1, c at 0.2, and d at 0.5.
   expect_setequal(shown(plot), c("a", "b", "c"))
   expect_identical(plot$labels$caption, "The 3 nearest of 7 points")
   expect_null(plot_neighbourhood(known_edges(), "a")$labels$caption)
@@ -68,7 +68,7 @@ test_that("a graph gives one picture and leaves R's numbers alone", {
   second <- plot_neighbourhood(edges, "7", steps = 2)
   places <- c("x", "y")
   expect_identical(first$data[places], second$data[places])
-  # All apart.
+  # No two points are close together.
   expect_gt(min(stats::dist(first$data[places])), 0.05)
 })
 
@@ -88,20 +88,20 @@ test_that("colours show r with the point, about 0, and shapes its sign", {
   skip_without_pictures()
   plot <- plot_neighbourhood(known_edges(), "a", steps = 2)
   at <- match(letters[1:5], shown(plot))
-  # e is two steps away: no edge says what its r with a is.
+  # e is two steps away, so no edge gives its r with a.
   expect_identical(plot$data$value[at], c(NA, 0.9, -0.8, 0.5, NA))
   scale <- plot$scales$get_scales("fill")
   expect_identical(scale$get_limits(), c(-0.9, 0.9))
   expect_identical(scale$name, "r with\na")
   expect_identical(scale$map(0), "#F7F7F7")
   points <- layer_data_of(plot, "GeomPoint")
-  # b, c, d, e, and a, the largest, last.
+  # The points are b, c, d, e, and a, the largest, last.
   expect_identical(
     points$fill[c(1, 4, 5)], c("#B2182B", unknown_colour, "#F0E442")
   )
   expect_equal(points$shape[1:4], c(21, 23, 21, 22))
   expect_identical(which(points$size == max(points$size)), 5L)
-  # Legends of colours, shapes, widths and lines.
+  # There are legends of colours, shapes, widths and lines.
   shapes <- plot$scales$get_scales("shape")
   expect_identical(
     unname(shapes$labels), c("above 0", "below 0", "not known")
@@ -209,7 +209,7 @@ test_that("clusters of mst_knn() give the cluster, or the tree", {
   tree <- plot_neighbourhood(clusters, "g3", steps = Inf)
   expect_setequal(shown(tree), rownames(x))
   expect_gt(length(unique(tree$data$group)), 1)
-  # A point alone in its cluster still has something near it.
+  # A point that is alone in its cluster still has neighbours.
   more <- unname(rbind(random_matrix(3, 5, seed = 4), x[1:9, ]))
   alone <- mst_knn(more, k = 1)
   alone$membership[] <- seq_along(alone$membership)
@@ -285,7 +285,7 @@ test_that("a picture of 60 points is drawn to a file without a word", {
   expect_gt(file.size(file), 5000)
 })
 
-# Sum of squared differences, relative, between distances and steps.
+# Returns the relative sum of squared differences between distances and steps.
 stress_of <- function(at, steps) {
   apart <- as.matrix(stats::dist(at))
   below <- lower.tri(steps)
@@ -300,7 +300,7 @@ test_that("points are put as far apart as they are steps apart", {
     tolerance = 0.01
   )
   expect_equal(colMeans(at), c(0, 0))
-  # Along the first axis, from the right.
+  # The points are along the first axis, from the right.
   expect_identical(order(-at[, 1]), 1:10)
   expect_equal(fsknn:::stress_layout(2, 1, 2), cbind(c(0.5, -0.5), 0),
     tolerance = 0.01
@@ -311,7 +311,7 @@ test_that("points are put as far apart as they are steps apart", {
   graph <- igraph::make_graph(rbind(from, to), directed = FALSE)
   steps <- igraph::distances(graph)
   at <- fsknn:::stress_layout(40, from, to)
-  # No single point can be put better.
+  # Moving any single point does not improve the layout.
   found <- stress_of(at, steps)
   for (point in c(1, 7, 40)) {
     for (move in list(c(0.05, 0), c(-0.05, 0), c(0, 0.05), c(0, -0.05))) {

@@ -5,7 +5,7 @@ page_of <- function(...) {
   page$x
 }
 
-# Four points around "a", of which e is two steps away.
+# Makes four points around "a", of which e is two steps away.
 page_edges <- function() {
   new_knn_edges(
     list(
@@ -30,7 +30,7 @@ test_that("a page has the points, edges and colours of the picture", {
   expect_identical(page$points$fill[at][[5]], unknown_colour)
   expect_match(page$points$text[at][[3]], "r with a: -0.800", fixed = TRUE)
   expect_match(page$points$text[at][[1]], "the point itself\n3 edges here")
-  # Ends from 0.
+  # Ends are numbered from 0.
   ends <- cbind(
     page$points$label[page$edges$from + 1], page$points$label[page$edges$to + 1]
   )

@@ -33,7 +33,8 @@ test_that("a row that is not there is made of two that are", {
       plot$data$value, unname(match.fun(op)(x["ARF1", ], x["SLC40A1", ]))
     )
   }
-  # A row of that name comes first, and a name may hold a sign itself.
+  # A row with this name takes precedence, and a name may contain the sign
+  # itself.
   expect_equal(
     plot_profiles(x, "A - B", "years to relapse")$data$value,
     unname(x["A - B", ])
@@ -78,7 +79,7 @@ test_that("samples can be coloured", {
   built <- ggplot2::ggplot_build(plot)
   expect_setequal(built$data[[2]]$fill, cluster_colours[1:2])
   expect_identical(length(unique(built$data[[2]]$shape)), 2L)
-  # Samples of no class are drawn too: they count in r.
+  # Samples without a class are also drawn, because they count in r.
   plot <- plot_profiles(
     study_rows(), "ARF1", "years to relapse", colour = c(NA, rep(1:3, 13))
   )
@@ -148,7 +149,7 @@ test_that("events are dots and what is censored are crosses", {
   dots <- ggplot2::layer_data(plot, 1)
   expect_equal(dots$shape, ifelse(event[-3], 16, 3))
   expect_match(plot$labels$caption, "martingale")
-  # No line, which censored times would bend.
+  # There is no line, because censored times would bend it.
   expect_identical(length(plot$layers), 1L)
   coloured <- plot_profiles(
     x, "SLC40A1", times, colour = rep(c("a", "b"), 20)

@@ -1,4 +1,4 @@
-# Predictions against loops of R's own, and against class.
+# Predictions compared with loops in plain R, and with package class.
 
 labelled_points <- function(num_points = 60, num_features = 6, classes = 3,
                             seed = 3) {
@@ -8,7 +8,7 @@ labelled_points <- function(num_points = 60, num_features = 6, classes = 3,
   list(x = x, labels = labels)
 }
 
-# Of one point, from the labels and distances of its neighbours in order.
+# Predicts one point from the labels and distances of its neighbours in order.
 naive_vote <- function(labels, distance, vote) {
   weight <- if (vote == "equal") {
     rep(1, length(labels))
@@ -27,7 +27,8 @@ naive_vote <- function(labels, distance, vote) {
   as.character(labels[weight > 0 & labels %in% tied][[1]])
 }
 
-# all: [points x others] what remains for each point, by the true order.
+# `all` [points x others] has the remaining points for each point, in the true
+# order.
 naive_prediction <- function(x, labels, k, vote, out, metric = "euclidean") {
   distance <- naive_distance(x, metric = metric)
   vapply(seq_len(nrow(x)), function(i) {
@@ -81,8 +82,8 @@ test_that("predictions are those of class where nothing ties", {
   skip_if_not_installed("class")
   data <- labelled_points(120, 4)
   query <- random_matrix(70, 4, seed = 9)
-  # That package takes distances for tied that differ by less than 1e-4 of
-  # themselves, and draws lots where votes tie.
+  # That package treats distances as ties if they differ by less than 1e-4
+  # relative to themselves, and breaks ties of votes at random.
   clear <- function(nn, told) {
     apart <- apply(nn$distance^2, 1, function(row) {
       min(diff(row) / row[-length(row)])
@@ -116,10 +117,10 @@ test_that("ties of votes go to the nearer class, and those at distance 0 lead", 
   ask <- function(at, ...) {
     knn_predict(x, labels, cbind(at), metric = "euclidean", ...)
   }
-  # 0.4: b (0.4), a (0.6): one vote each.
+  # At 0.4 the neighbours are b (0.4) and a (0.6), with one vote each.
   expect_identical(as.character(ask(0.4, k = 2)$predicted), "b")
   expect_identical(as.character(ask(0.6, k = 2)$predicted), "a")
-  # Both at distance 0, the lower number first.
+  # Both are at distance 0, so the lower number is first.
   expect_identical(as.character(ask(10, k = 2)$predicted), "b")
   expect_identical(
     ask(10, k = 5, vote = "distance")$probability,
@@ -175,13 +176,13 @@ test_that("folds are drawn once, evenly, whatever does the searching", {
   expect_true(all(apply(sizes, 2, function(of) diff(range(of))) <= 1))
   again <- knn_predict(data$x, data$labels, k = 4, folds = one$folds)
   expect_identical(again$by_k, one$by_k)
-  # As many folds as points: one left out at a time.
+  # With as many folds as points, one is left out at a time.
   set.seed(1)
   expect_identical(
     knn_predict(data$x, data$labels, k = 4, folds = 50)$by_k,
     knn_predict(data$x, data$labels, k = 4)$by_k
   )
-  # Nothing is drawn where nothing is asked for.
+  # No random number is drawn unless it is needed.
   set.seed(5)
   before <- .Random.seed
   knn_predict(data$x, data$labels, k = 4)
@@ -199,7 +200,7 @@ test_that("features are chosen inside each fold", {
   inside <- knn_predict(x, labels, k = 5, select = best)
   expect_lt(outside$error$error[[5]], 0.25)
   expect_gt(inside$error$error[[5]], 0.3)
-  # What each fold chose, and what came of it.
+  # These are the features that each fold chose, and the predictions.
   folds <- rep_len(1:4, 40)
   some <- knn_predict(x, labels, k = 3, folds = folds, select = best)
   for (fold in 1:4) {
@@ -213,7 +214,8 @@ test_that("features are chosen inside each fold", {
     )
     expect_identical(some$neighbours$distance[out, ], by_hand$distance)
   }
-  # On the user's side, by names, as a logical vector; of queries once.
+  # Features are chosen on the user's side, by name or as a logical vector. For
+  # queries they are chosen once.
   columns <- knn_predict(
     t(x), labels, k = 3, folds = folds, points = "columns",
     select = function(x, labels) best(t(x), labels)
@@ -346,7 +348,7 @@ test_that("wrong labels, folds and choices are errors that say so", {
     knn_predict(x, labels, select = function(x, labels) 1:4, checkpoint = "here")
     knn_predict(x, labels, 3)
   })
-  # Levels that nobody has are no classes.
+  # Unused levels are not classes.
   wide <- factor(labels, levels = c("z", levels(labels)))
   expect_identical(
     knn_predict(x, wide, k = 2)$probability,

@@ -1,6 +1,6 @@
-# On real data that is not part of the package. Facts were computed with cor() in
-# plain R. A hash is that of the n x k matrix of neighbours, row-major,
-# from 0, as little-endian int32.
+# Real data outside the package. The facts were computed with cor() in plain R.
+# A hash is that of the n x k matrix of neighbours, row-major, counted from 0,
+# as little-endian int32.
 
 sha256_of_index <- function(index) {
   file <- tempfile()
@@ -95,7 +95,8 @@ test_that("every metric agrees with brute force on real data", {
   })
 })
 
-# The outcome of the 78 patients of the sister study, as the study uses it.
+# Returns the outcome of the 78 patients of the sister study, as the study uses
+# it.
 outcome_of_78 <- function() {
   data <- read_nki295("vantveer78_full.rds")
   x <- data$expr / data$scale

@@ -1,4 +1,4 @@
-# What `make demo` runs, on real data.
+# `make demo` runs this script on real data.
 test_that("the demo says what it found, biology first, and writes its files", {
   skip_unless_long()
   for (package in c("ALL", "annotate", "Biobase", "ggplot2", "ggraph")) {
@@ -22,7 +22,7 @@ test_that("the demo says what it found, biology first, and writes its files", {
     "neighbourhood.png"
   ))
 
-  # Points are called by their genes, and by their probe where that has none.
+  # Points are labelled by gene, or by probe if there is no gene.
   labels_of <- function(file) {
     graph <- igraph::read_graph(file.path(folder, file), "graphml")
     list(graph, igraph::V(graph)$label)

@@ -1,8 +1,8 @@
-# Block pairs, and the answers that are put together of them: the same bits as
-# those of one search.
+# Block pairs, and the answers merged from them: the same bits as those of one
+# search.
 
-# A search, checked as verbs do it. told: arguments of theirs. A file of its rows
-# is there until `frame` ends.
+# Makes a search with the checks of a verb. `told` are its arguments. A file of
+# its rows exists until `frame` ends.
 search_of <- function(x, told, k = NULL, within = NULL, as_edges = FALSE,
                       similarity = NULL, frame = parent.frame()) {
   told$num_threads <- 2
@@ -19,7 +19,7 @@ search_of <- function(x, told, k = NULL, within = NULL, as_edges = FALSE,
   )
 }
 
-# First and last points of so many blocks, some small, some large.
+# Returns first and last points of `count` blocks, some small, some large.
 ragged_blocks <- function(n, count) {
   ends <- floor(n * (seq_len(count) / count)^1.7)
   ends <- pmax(ends, seq_len(count))
@@ -27,8 +27,8 @@ ragged_blocks <- function(n, count) {
   Map(c, c(1, ends[-count] + 1), ends)
 }
 
-# As a folder of tasks: each two blocks, from the limits that are known then, in
-# some order. asked: where the parts' facts go.
+# Works like a folder of tasks: each two blocks are searched with the current
+# limits, in some order. `asked` receives the facts of the parts.
 by_blocks <- function(search, count, twice = FALSE, asked = NULL) {
   values <- search$points$values
   request <- search$request
@@ -184,7 +184,8 @@ test_that("all pairs within a distance are put together, too", {
           label = paste(metric, sign, backend, as_edges)
         )
       }
-      # Each point its own, and more pairs than are kept at once.
+      # Each point has its own distance, and there are more pairs than are kept
+      # at once.
       search <- search_of(x, told, within = all[cbind(seq_len(nrow(x)), rep_len(1:20, nrow(x)))])
       search$request$within$most_kept <- 10
       expect_identical(by_blocks(search, 5), at_once(search))
@@ -263,13 +264,13 @@ test_that("two blocks take no more than half of a GPU's memory", {
   expect_identical(memory(), 7.5e9)
   expect_identical(memory(2), 39.5e9)
   expect_identical(memory(2, max_device_memory = 10e9), 4.5e9)
-  # Of little there is always some.
+  # Even little memory leaves some.
   expect_identical(memory(1, max_device_memory = 1e9), 0.25e9)
   expect_identical(memory(3), Inf)
   expect_identical(
     fsknn:::memory_for_pair(list(backend = "cpu"), gpus), Inf
   )
-  # Blocks of long rows are as small as that asks for.
+  # The limit decides the size of blocks with long rows.
   size <- function(memory) {
     fsknn:::block_size(1e6, 20000, 20, on_gpu = TRUE, memory = memory)
   }

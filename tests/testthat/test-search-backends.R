@@ -17,7 +17,7 @@ two_devices <- function() {
   ))
 }
 
-# As a verb would call it, so that messages name one.
+# Calls choose_backend() as a verb would, so that messages name one.
 choose <- function(backend, devices = NULL, facts = facts_with()) {
   fsknn:::choose_backend(
     backend, devices, facts = facts, device_table = two_devices,
@@ -25,12 +25,12 @@ choose <- function(backend, devices = NULL, facts = facts_with()) {
   )
 }
 
-# What "auto" says is said once a session: forget that it was said.
+# "auto" reports its choice once in a session, so this is reset.
 told_by <- function(expr) {
   for (backend in c("cpu", "cuda")) {
     rlang::reset_message_verbosity(paste0("fsknn_auto_backend_", backend))
   }
-  # And that it was said, again, for the tests that follow.
+  # Reports it again, for the tests that follow.
   on.exit(suppressMessages(knn_plan(c(10, 3), k = 1)))
   told <- NULL
   withCallingHandlers(expr, message = function(cnd) {
@@ -136,7 +136,7 @@ test_that("auto takes CUDA where it can be used, and says so once", {
 test_that("auto says why it takes the CPU only if CUDA was built in", {
   told <- told_by(chosen <- choose("auto"))
   expect_identical(chosen$name, "cpu")
-  # News, not a failure: nobody asked for a GPU.
+  # This is news, not a failure, because nobody requested a GPU.
   expect_match(told, "\ni No NVIDIA GPU is visible")
   expect_null(told_by(choose("auto", facts = facts_with(built = FALSE))))
 })

@@ -1,6 +1,6 @@
-# Data of 0 and 1 are searched in bits on the CPU. Other data have the same
-# distances to the last bit: twice the matrix under proportional, one more under
-# manhattan.
+# Data of 0 and 1 are searched in bits on the CPU. Other data with identical
+# distances serve as the reference: twice the matrix under proportional, plus 1
+# under manhattan.
 
 binary_matrix <- function(n, d, seed) {
   x <- withr::with_seed(seed, matrix(as.double(stats::runif(n * d) < 0.15), n))
@@ -9,7 +9,7 @@ binary_matrix <- function(n, d, seed) {
   x
 }
 
-# verb(bits) and verb(the others) for each such metric.
+# Compares verb(bits) with verb(the others) for each such metric.
 expect_as_numbers <- function(verb) {
   for (metric in c("sorensen", "proportional")) {
     expect_identical(
@@ -69,7 +69,7 @@ test_that("bits give the trees, ranges and histograms of numbers", {
   x <- binary_matrix(150, 65, seed = 4)
   expect_as_numbers(function(of, metric) {
     near <- values_of(knn_search(of(x), 9, metric, backend = "cpu"))
-    limit <- near$distance[[75, 4]] # of some pairs exactly
+    limit <- near$distance[[75, 4]] # the exact distance of some pairs
     tree <- mst_knn(of(x), k = 4, metric = metric, backend = "cpu")
     counts <- pair_histogram(
       of(x), c(0, limit, max(near$distance)), metric, value = "distance"

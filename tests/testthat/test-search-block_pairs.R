@@ -1,4 +1,4 @@
-# Every pair of points, by loops: in how many tasks it is.
+# Counts by loops in how many tasks each pair of points occurs.
 times_met <- function(cut) {
   n <- cut$num_points
   met <- matrix(0, n, n)
@@ -60,7 +60,7 @@ test_that("tasks come round by round: first each block with itself", {
   blocks <- blocks_of_tasks(cut, 1:28)
   expect_identical(blocks$a[1:7], as.double(1:7))
   expect_identical(blocks$b[1:7], as.double(1:7))
-  # After every round each block has met as many others.
+  # After every round, each block has met equally many others.
   for (round in 1:3) {
     so_far <- seq_len(7 * (round + 1))
     met <- tabulate(c(blocks$a[so_far], blocks$b[so_far]), 7)
@@ -77,18 +77,18 @@ test_that("the number of blocks follows memory, workers and a task's length", {
     cut <- block_cut(1e6, 100, 20, num_workers = workers)
     expect_gte(cut$num_tasks, tasks_a_worker * workers)
   }
-  # Two blocks fit a worker's memory.
+  # Two blocks fit in a worker's memory.
   for (memory in c(1e8, 1e9, 64e9)) {
     cut <- block_cut(1e6, 1000, 20, memory = memory)
     expect_lte(2 * max(block_sizes(cut)) * bytes_in_task(1000, 20), memory)
   }
-  # No task is much longer than half a minute, unless blocks were too small.
+  # No task is much longer than half a minute, unless blocks would be too small.
   cut <- block_cut(1e6, 1e5, 20)
   expect_lte(
     max(pairs_of_tasks(cut, seq_len(cut$num_tasks))) * 1e5,
     max(task_products(FALSE), 32768^2 * 1e5) * 1.001
   )
-  # As the user says.
+  # The user's size is used.
   expect_identical(blocks(1000, 10, 5, size = 100), 11)
   expect_identical(blocks(1000, 10, 5, size = 1001), 1)
 })

@@ -1,5 +1,6 @@
-# Manhattan and proportional distance in whole numbers of 8 bits, asked for by
-# options(fsknn.instruction_set = ): the answers by definition, and those in 16.
+# Manhattan and proportional distance in 8-bit integers, forced by
+# options(fsknn.instruction_set = ). The answers are those by definition, and
+# those with 16 bits.
 
 with_bits <- function(bits, search) {
   rlang::with_options(fsknn.instruction_set = paste0("auto/", bits), search())
@@ -12,7 +13,7 @@ expect_as_16_bits <- function(search, label) {
 
 test_that("8 bits give exactly the brute-force answer of hard matrices", {
   matrices <- hard_matrices()
-  # Rows of next to nothing, where the others are far from it.
+  # Nearly empty rows are beside rows far from 0.
   matrices[["near-empty rows"]] <- rbind(
     1e10 + abs(random_matrix(40, 13, seed = 6)),
     diag(13) * 10^-seq(2, 302, 25)
@@ -84,7 +85,7 @@ test_that("8 bits give what 16 do, by whatever way pairs are met", {
     search(knn_search, 3, block = block)
     search(knn_search, 3, block = block, between = TRUE)
     search(knn_search, 7, subset = c(5, 99, 230))
-    search(within_search, near[[75, 4]]) # of some pairs exactly
+    search(within_search, near[[75, 4]]) # the exact distance of some pairs
     search(within_search, 0)
     search(mst_knn, k = 4)
     search(pair_histogram, c(0, 0.5, max(near)), value = "distance")
@@ -106,10 +107,10 @@ test_that("8 bits filter points that come in blocks of a file", {
   }
 })
 
-# Where a form pays by a little, the instruction sets differ: of how far from
-# each other points are, no more than rank 5 is said, and 8 bits leave few pairs
-# more, of which a second look leaves as many as 16 bits do, or nearly. Of values
-# over many orders of magnitude they leave nearly all.
+# The instruction sets differ if a form is only slightly faster. Here the points
+# have rank 5, and 8 bits leave few more pairs. A second test then leaves about
+# as many as 16 bits do. For values over many orders of magnitude, 8 bits leave
+# nearly all pairs.
 test_that("bytes are taken where they pay on any instruction set", {
   sets <- setdiff(fsknn:::cpp_cpu()$instruction_sets, "baseline")
   skip_if(length(sets) == 0, "bytes are no faster here")
@@ -124,7 +125,7 @@ test_that("bytes are taken where they pay on any instruction set", {
   for (set in sets) {
     forced <- function(x, bits) told(x, paste0(set, "/", bits))
     expect_identical(told(x, set)$filter_bits, 8L, label = set)
-    # Threads meet pairs in any order, so no count is the same twice.
+    # Threads process pairs in any order, so counts vary.
     expect_lt(forced(x, 8)$pairs_exact, 1.2 * forced(x, 16)$pairs_exact)
     wide <- exp(4 * x)
     chosen <- told(wide, set)

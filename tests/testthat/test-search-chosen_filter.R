@@ -1,4 +1,4 @@
-# What a plan that looked says, after the search that it is of.
+# Compares the plan of a sample with its search.
 expect_look <- function(x, k, metric = "pearson", sign = "signed", ...,
                         query = NULL) {
   plan <- knn_plan(x, k, metric, sign, ..., query = query, look = TRUE)
@@ -118,7 +118,7 @@ test_that("GPUs look at points in memory, in panels and in stretches", {
       }
     }
   }
-  # Another search goes on as if nothing had been.
+  # A search afterwards is not affected.
   found <- knn_search(x, 5, backend = "cuda")
   expect_identical(found, knn_search(x, 5, backend = "cpu"))
 })

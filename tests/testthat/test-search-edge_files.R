@@ -1,4 +1,4 @@
-# Edges that go to a file while they are searched for: those of the graph.
+# Edges that are written to a file during the search are those of the graph.
 
 test_that("a file has the edges of the graph, all digits, in its order", {
   x <- random_matrix(70, 9)

@@ -1,6 +1,6 @@
-# Points that are held, against the verbs that read them anew, bit for bit.
+# Held points compared, bit for bit, with the verbs that read them anew.
 
-# What a verb would ask the core of `x`, by its own checks.
+# Makes the request of a verb for `x`, with its own checks.
 request_of <- function(x, k, metric, ..., query = NULL, weights = NULL,
                        skip = integer(), sign = "signed", backend = "cpu",
                        as_edges = FALSE, features = NULL, adjust = NULL) {
@@ -92,21 +92,21 @@ test_that("other weights, metrics and points left out need no other data", {
   }
 })
 
-# Left out, in another order, and some of them again and again.
+# Some features are left out, in another order, or repeated.
 chosen_features <- function() {
   list(c(1:6, 9:19), 21:1, NULL, c(7L, 7L, 7L, 1:12, 7L, 20L, 1L), 2:3)
 }
 
 test_that("features are left out or repeated as in a matrix of those alone", {
   data <- held_data()
-  # Elsewhere it would be the largest that all are scaled by.
+  # Elsewhere this entry would be the largest, by which all are scaled.
   data$x[5, 8] <- 1e5
   for_all_metrics(function(metric, sign, backend) {
     x <- values_for(data$x, metric)
     query <- values_for(data$query, metric)
     points <- fsknn:::hold_points(x, request_of(x, 1, metric))
     chosen <- chosen_features()
-    # Of two features alone, many a row has neither.
+    # With only two features, many rows are all zeros.
     if (fsknn:::metric_facts(metric)$binary) chosen <- chosen[1:4]
     for (features in chosen) {
       of <- function(m) if (is.null(features)) m else m[, features]
@@ -225,7 +225,7 @@ test_that("all within a distance is found among the points that stay", {
           request <- request_of(
             x, 1, metric, backend = backend, skip = skip, features = features
           )
-          # Some chunks, the last of them short.
+          # There are several chunks, and the last one is short.
           request$chunk_size <- 256L
           request$within <- list(
             limits = limit, most = 1e7, most_kept = 1e7, similarity = NULL
@@ -246,7 +246,7 @@ test_that("all within a distance is found among the points that stay", {
               paste(backend, metric)
             )
           }
-          # Between them, another kind of search of the same points.
+          # Between them there is another kind of search of the same points.
           search_held(points, request_of(
             x, 2, metric, backend = backend, skip = skip, features = features
           ))

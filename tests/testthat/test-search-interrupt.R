@@ -1,5 +1,5 @@
-# Running calls, stopped by the signal that Ctrl-C sends: within a second of two
-# threads.
+# Calls that are interrupted by the signal of Ctrl-C. They must end within a
+# second of two threads.
 
 test_that("Ctrl-C stops a search within a second, with a bar shown", {
   expect_interrupted(
@@ -26,12 +26,12 @@ test_that("Ctrl-C stops a search under each metric", {
 
 test_that("Ctrl-C stops what is done to one row of millions of features", {
   setup <- "x <- matrix(rnorm(3 * 8e6), 3)"
-  # While rows are ranked, one of them for seconds.
+  # The signal comes while rows are ranked, each for seconds.
   expect_interrupted(
     setup, "knn_search(x, 1, 'spearman', num_threads = 1, backend = 'cpu')",
     delay = 2
   )
-  # While pairs are filtered and computed, each for long.
+  # The signal comes while pairs are filtered and computed, which takes long.
   expect_interrupted(
     "x <- matrix(rnorm(48 * 4e5), 48)",
     "knn_search(x, 40, num_threads = 1, backend = 'cpu')"
@@ -49,7 +49,7 @@ test_that("Ctrl-C stops queries, few and many", {
   expect_interrupted(
     setup, "knn_query(x, x[1:16, ], k = 9, backend = 'cpu')"
   )
-  # Correlations of very many neighbours of one point.
+  # There are correlations with very many neighbours of one point.
   expect_interrupted(
     "x <- matrix(rnorm(4e5 * 50), ncol = 50)",
     "fsknn::nearest_to(x, 1, k = 399999, backend = 'cpu')"
@@ -64,7 +64,7 @@ test_that("Ctrl-C stops a search for all pairs within a distance", {
   expect_interrupted(
     setup, "within_search(x, 0.1, na = 'pairwise', backend = 'cpu')"
   )
-  # While it is told from a sample that there are too many.
+  # The signal comes while a sample estimates that there are too many.
   expect_interrupted(
     c("x <- matrix(rnorm(1100 * 12000), 1100)", "x[1, 1] <- NA"),
     paste(

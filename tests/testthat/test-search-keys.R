@@ -1,5 +1,5 @@
-# Pairs that points' sums, or lengths, tell apart: the CPU engine is told to go
-# by them, or not to, by options(fsknn.instruction_set = ).
+# Pairs that are pruned by the points' sums or lengths.
+# options(fsknn.instruction_set = ) makes the CPU engine use that order or not.
 
 in_order <- function(order, search) {
   rlang::with_options(
@@ -8,7 +8,7 @@ in_order <- function(order, search) {
 }
 keyed_metrics <- c("manhattan", "proportional", "euclidean")
 
-# Points at levels of their own, in an order that means something.
+# Makes points at different levels, in an order that would help a search.
 levels_of <- function(n, d, seed) {
   withr::with_seed(seed, {
     10 + sort(stats::rexp(n)) * 5 + 0.1 * matrix(stats::runif(n * d), n)
@@ -41,7 +41,8 @@ test_that("in order of sums the answer is the brute-force one", {
 })
 
 test_that("lengths tell rows apart in the filter's unit", {
-  # Of 60 families: a neighbour may be as far as its length says.
+  # In the 60 clusters, a neighbour may be as far as the difference of lengths,
+  # by which pairs are pruned.
   base <- random_matrix(4500, 20, seed = 32)[rep_len(1:60, 4500), ]
   x <- base * (1 + 1e-3 * random_matrix(4500, 20, seed = 33))
   found <- in_order("sorted", function() {

@@ -1,4 +1,4 @@
-# Whole numbers, so that prints are of no machine's rounding.
+# Whole numbers make prints independent of rounding.
 grid_points <- function() {
   x <- as.matrix(expand.grid(0:3, 0:2))
   dimnames(x) <- NULL

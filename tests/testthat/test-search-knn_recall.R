@@ -2,8 +2,9 @@ first_columns <- function(nn, k) {
   lapply(nn, function(part) part[, seq_len(k), drop = FALSE])
 }
 
-# The most of `given` that any choice of the k nearest holds, ties chosen freely
-# among what is known and, for `at_most`, what `given` has besides it.
+# Returns the maximum number of `given` in any choice of the k nearest. Ties are
+# chosen freely among the known points and, for `at_most`, the other points of
+# `given`.
 naive_hits <- function(given, known, distance, k, at_most) {
   last <- sort(distance)[k]
   nearer <- known[distance < last]
@@ -37,7 +38,7 @@ test_that("recall is the share of right neighbours, point by point", {
   expect_identical(found$at_most, found$recall)
   expect_identical(found$perfect, 0.8)
   expect_identical(found$k, 4L)
-  # The order does not count, a repeated neighbour does not count twice.
+  # The order does not matter, and a repeated neighbour counts once.
   turned <- list(index = approx$index[, 4:1])
   expect_identical(knn_recall(turned, nn)$recall, found$recall)
   approx$index[50, ] <- approx$index[50, 1]
@@ -45,14 +46,14 @@ test_that("recall is the share of right neighbours, point by point", {
 })
 
 test_that("points that tie for the last place are all right", {
-  # Points on a line: every point has neighbours in twos.
+  # Points are on a line, so neighbours come in pairs with ties.
   x <- matrix(as.double(1:30))
   nn <- knn_search(x, 6, metric = "euclidean")
   approx <- first_columns(nn, 3)
-  approx$index[10:20, 3] <- 10:20 + 2L # not 2 below, but as near
+  approx$index[10:20, 3] <- 10:20 + 2L # as near as 2 below
   all <- knn_recall(approx, nn)
   expect_identical(all$recall, 1)
-  # With no more neighbours it can't be known.
+  # Without further neighbours, it is unknown.
   range <- knn_recall(approx, first_columns(nn, 3))
   expect_identical(range$recall, 79 / 90)
   expect_identical(range$at_most, 1)
@@ -71,7 +72,7 @@ test_that("ties fill no more places than nearer points leave", {
   found <- knn_recall(approx, exact)$per_point
   expect_identical(found$recall, c(0.5, 1, 1, 1, 1))
   expect_identical(found$at_most, found$recall)
-  # Nor do ties that are not known.
+  # Unknown ties do not count, either.
   found <- knn_recall(approx, first_columns(exact, 2))$per_point
   expect_identical(found$recall, c(0.5, 1, 1, 1, 1))
   expect_identical(found$at_most, found$recall)
@@ -83,7 +84,7 @@ test_that("recall is that of the best choice among many ties", {
     x <- matrix(sample(0:2, 40 * 2, replace = TRUE), 40)
     exact <- knn_search(x, columns, metric = "manhattan")
     k <- sample(1:4, 40, replace = TRUE)
-    # Near ones mostly: any of the twelve nearest.
+    # Most are near: any of the twelve nearest.
     near <- knn_search(x, 12, metric = "manhattan")$index
     index <- lapply(1:40, function(i) sample(near[i, ], k[i]))
     naive <- function(at_most) {
@@ -98,7 +99,7 @@ test_that("recall is that of the best choice among many ties", {
     expect_identical(found$per_point$at_most, naive(TRUE) / k)
     expect_identical(found$recall, sum(naive(FALSE)) / sum(k))
     expect_identical(found$k, k)
-    # As matrices, those with the same k.
+    # Points with the same k form matrices.
     for (same in 1:4) {
       rows <- which(k == same)
       some <- lapply(exact, function(part) part[rows, , drop = FALSE])
@@ -125,7 +126,7 @@ test_that("points may each have their own k", {
   expect_identical(found$per_point$recall, c(1, 0.5, 0, rep(1, 47)))
   expect_identical(found$recall, (150 - 4) / 150)
   expect_snapshot(found)
-  # Within a distance: in any order, and none for some.
+  # Neighbours within a distance are in any order, and some points have none.
   within <- within_search(x, 0.5)
   turned <- lapply(within, function(part) lapply(part, rev))
   found <- knn_recall(within, turned)
@@ -159,7 +160,7 @@ test_that("queries and some of the points are compared as they are", {
   some$index[2, 3] <- 2L # no neighbour of point 61
   whole <- knn_search(x, 4, metric = "euclidean", subset = 60:63)
   expect_identical(knn_recall(some, whole)$per_point$recall[[2]], 2 / 3)
-  # Row 1 is not point 1, as the indices of `exact` tell.
+  # The indices of `exact` show that row 1 is not point 1.
   wrong <- list(index = matrix(1:4, 4, 2))
   expect_identical(
     knn_recall(wrong, whole)$recall, mean(rowSums(whole$index == 1:4) > 0) / 2
@@ -167,11 +168,11 @@ test_that("queries and some of the points are compared as they are", {
   queries <- knn_query(x, x[1:5, ], 3, metric = "euclidean")
   expect_identical(queries$index[, 1], 1:5)
   expect_identical(knn_recall(queries, queries)$recall, 1)
-  # Without an index past the rows it must be said.
+  # Without an index beyond the rows, the argument is needed.
   all <- knn_query(x, x, 3, metric = "euclidean")
   expect_identical(knn_recall(all, all, queries = TRUE)$recall, 1)
   expect_error(knn_recall(all, all), "queries = TRUE")
-  # So where a shape may have the points themselves.
+  # It is also needed for a shape that may contain the points themselves.
   there <- list(idx = queries$index, dist = queries$distance)
   expect_identical(knn_recall(there, queries, queries = TRUE)$recall, 1)
   expect_error(knn_recall(there, queries), "queries = TRUE")
@@ -250,7 +251,7 @@ test_that("what is no neighbour or no distance is an error", {
     knn_recall(nn, with("distance", NA))
     knn_recall(nn, with("distance", -0.5))
   })
-  # A neighbour that is not there has no distance; one past the points may be a
+  # A missing neighbour has no distance. An index beyond the points may be a
   # neighbour of queries.
   expect_identical(knn_recall(with("index", NA), nn)$per_point$recall[[2]], 0.75)
   found <- knn_recall(with("index", 21), nn, queries = TRUE)

@@ -3,7 +3,7 @@ test_that("neighbours and distances are those of the naive reference", {
   for (name in names(matrices)) {
     for_all_metrics(function(metric, sign, backend) {
       if (name == "1e-300 beside 1e300" && metric == "euclidean") {
-        return() # squares of differences so far apart have no room in a double
+        return() # squares of such differences overflow
       }
       x <- values_for(matrices[[name]], metric)
       found <- knn_search(x, 7, metric, sign, backend = backend)
@@ -117,7 +117,7 @@ test_that("a permutation of the points permutes the answer", {
     shuffled <- knn_search(x[shuffle, ], 8, metric, sign, backend = backend)
     expect_identical(shuffled$distance, straight$distance[shuffle, ])
     if (metric %in% c("spearman", "jaccard", "sorensen")) {
-      return() # sums of whole numbers tie, and the order of ties is the index's
+      return() # sums of whole numbers tie, and ties are in order of index
     }
     back <- matrix(shuffle[shuffled$index], ncol = 8)
     expect_identical(back, straight$index[shuffle, ])
@@ -145,7 +145,7 @@ test_that("isolated points have no neighbours and are nobody's", {
     expect_true(all(is.na(found$index[gone, ])))
     expect_true(all(is.na(found$distance[gone, ])))
     expect_false(anyNA(found$index[-gone, ]))
-    # The others see each other as if the isolated were not there.
+    # The others have the neighbours that they have without the isolated points.
     alone <- knn_search(x[-gone, ], 6, metric, sign, backend = backend)
     expect_identical(found$distance[-gone, ], alone$distance)
     kept <- seq_len(40)[-gone]

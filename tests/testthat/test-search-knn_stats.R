@@ -24,7 +24,7 @@ test_that("a search leaves its facts, and they are no part of the answer", {
     expect_identical(stats$num_points, 90L)
     expect_identical(stats$num_features, 8L)
     expect_identical(stats$num_queries, 0L)
-    # Every answer was made in double, whatever the filter did.
+    # Every distance was computed in double, with any filter.
     expect_gte(stats$pairs_exact, 90 * 4 / 2)
     expect_true(all(stats$seconds >= 0))
     expect_gte(
@@ -73,13 +73,13 @@ test_that("the filter's numbers are told, and their bits", {
     bits_of(x * 10^rep_len(0:9, 300), "manhattan"), of("float32", 32L)
   )
   expect_identical(bits_of(x, "canberra"), of("none", 0L))
-  # Nearly the same rows, beside a centre.
+  # The rows are near-duplicates, and the filter subtracts a centre.
   expect_identical(bits_of(1e6 + x, "cosine"), of("int16_centred", 16L))
   for (form in c("int8", "int16")) {
     bits <- if (form == "int8") 8L else 16L
     expect_identical(bits_of(x, ask = paste0("auto/", form)), of(form, bits))
   }
-  # The other engine's: as if its bits were asked for.
+  # A form of the other engine means its number of bits.
   expect_identical(bits_of(x, ask = "auto/float16"), of("int16", 16L))
   expect_error(bits_of(x, ask = "auto/float8"), "instruction_set")
 })
@@ -105,7 +105,7 @@ test_that("GPUs tell the bits of their filters' numbers", {
     bits_of(values_for(x, "jaccard"), "jaccard"),
     if (grepl("bits", bits, fixed = TRUE)) of("bits", 1L) else of("float32", 32L)
   )
-  # So few points are done sooner by halves.
+  # For so few points, halves are faster.
   expect_identical(bits_of(x, "pearson"), of("float16", 16L))
   withr::local_options(fsknn.instruction_set = "auto/8")
   filter <- knn_plan(x, 3, backend = "cuda")$filter
@@ -127,7 +127,7 @@ test_that("on GPUs it names those that took part, and their memory", {
 })
 
 test_that("the facts print", {
-  # Every number is made up.
+  # All numbers are made up.
   stats <- list(
     num_devices = 0L, pairs_filtered = 1e6, pairs_apart = 405, pairs_exact = 12345,
     rows_redone = 0, rows_widened = 0, rows_short = 0, filtered = TRUE,

@@ -1,6 +1,6 @@
-# 960 MB of doubles in a file, and 400 MB of memory to search them in, above R
-# with the packages loaded (HDF5Array alone takes some 330 MB of its own). It
-# takes a minute or so: `make test-long` runs it.
+# 960 MB of doubles in a file are searched with 400 MB of memory, beyond what R
+# takes with the packages loaded (HDF5Array alone some 330 MB). This takes about
+# a minute and runs if FSKNN_LONG_TESTS is set, as by `make test-long`.
 
 run_script <- function(lines, limit_kib = NULL) {
   script <- withr::local_tempfile(lines = lines, fileext = ".R")
@@ -15,7 +15,7 @@ run_script <- function(lines, limit_kib = NULL) {
 format_bound <- function(x) format(floor(x), scientific = FALSE)
 `%||%` <- function(a, b) if (is.null(a)) b else a
 
-# "what: 123" in KiB.
+# Reads a line such as "what: 123", in KiB.
 number_of_line <- function(out, what) {
   line <- grep(paste0("^", what, ":"), out, value = TRUE)
   as.double(sub(".*: *", "", line[[1]]))
@@ -29,8 +29,8 @@ loading <- c(
   "}"
 )
 
-# Rows of 50 groups, long ones and few, which are searched sooner; and the nearest
-# of the first three by cor(), block by block.
+# Writes rows of 50 groups, and the nearest of the first three by cor(), block
+# by block. There are few long rows, which are searched faster.
 writing <- function(file, answer) {
   c(
     loading,
@@ -87,7 +87,7 @@ test_that("960 MB are searched in 400 MB, which a matrix in memory can't be", {
   pick <- cbind(as.vector(found$index), rep(1:3, 20))
   expect_equal(as.vector(found$distance), 1 - expected$r[pick], tolerance = 1e-12)
 
-  # The same limit set by the system, on what a process may ask for.
+  # The system sets the same limit on what a process may allocate.
   data <- number_of_line(by_blocks$out, "data before")
   in_memory <- run_script(searching(file, "100 GB", "none"), data + cap_kib)
   expect_false(in_memory$status == 0L)

@@ -12,7 +12,7 @@ test_that("free memory is the least of the machine's and the groups'", {
   expect_identical(free(group), 1024000)
   write("memory.max", "5000")
   expect_identical(free(group), 4900)
-  # What is in memory of files may go.
+  # Cached files in memory may be dropped.
   write("memory.stat", "anon 5", "inactive_file 60", "active_file 7")
   expect_identical(free(group), 4960)
   write("memory.max", "10")

@@ -6,7 +6,7 @@ test_that("each metric has one complete row", {
     table$similarity %in% c("correlation", "complement", "reciprocal", "none")
   ))
   expect_true(all(table$undefined_rows %in% c("constant", "zero", "none")))
-  # What has a sign is a correlation, and the other way round.
+  # A metric has a sign if and only if it is a correlation.
   expect_identical(table$has_sign, table$similarity == "correlation")
 })
 
@@ -37,8 +37,8 @@ test_that("the help page names every metric", {
 
 test_that("bicor is WGCNA's", {
   skip_if_not_installed("WGCNA")
-  # Rows with outliers on either side; rows whose MAD is 0, some of them in
-  # pairs with one another; an even and an odd number of samples.
+  # Some rows have outliers on either side, and some have MAD 0, also in pairs.
+  # The number of samples is even or odd.
   for (d in c(12, 31)) {
     x <- random_matrix(40, d, seed = d)
     x[5, 3] <- 1e6
@@ -72,8 +72,8 @@ test_that("bicor of real microarrays is WGCNA's", {
 })
 
 test_that("bicor by hand", {
-  # Median 2, deviations 2 1 0 1 8: MAD 1. 10 is 8 / 9 of the way to where a
-  # value counts nothing; 11 is there.
+  # The median is 2, the deviations are 2 1 0 1 8, and the MAD is 1. 10 is at 8
+  # / 9 of the deviation where a value gets weight 0; 11 is there.
   tilde <- function(u) u * (1 - u^2)^2
   a <- c(0, 1, 2, 3, 10)
   b <- c(0, 1, 2, 3, 11)
@@ -85,7 +85,7 @@ test_that("bicor by hand", {
 })
 
 test_that("bicor is the same wherever a row's level is", {
-  # Whole numbers, so that nothing is rounded but half the sum of two of them.
+  # With whole numbers, only half the sum of two of them is rounded.
   for (d in c(20, 21)) {
     x <- round(100 * random_matrix(60, d, seed = 5))
     moved <- x + 2^52 + 2^(1:60 %% 45)
@@ -100,7 +100,7 @@ test_that("bicor is the same wherever a row's level is", {
 
 test_that("canberra by hand", {
   x <- rbind(c(3, 0, -1, 2), c(1, 0, 1, 2), c(0, 5, -1, 6))
-  # 2/4, 0/0, 2/2, 0/4; 3/3, 5/5, 0/2, 4/8; 1/1, 5/5, 2/2, 4/8.
+  # The terms are 2/4, 0/0, 2/2, 0/4; 3/3, 5/5, 0/2, 4/8; 1/1, 5/5, 2/2, 4/8.
   for (backend in backends_here()) {
     found <- knn_search(x, 2, "canberra", backend = backend)
     expect_identical(found$index, rbind(2:3, c(1L, 3L), 1:2))
@@ -114,7 +114,7 @@ test_that("canberra is base R's where no term is 0 / 0, else not rescaled", {
   x <- random_matrix(40, 23)
   zeros <- small_integers(40, 23)
   all_terms <- as.matrix(stats::dist(x, "canberra"))
-  # dist() takes the mean term for each that is 0 / 0.
+  # dist() replaces each term 0 / 0 by the mean term.
   terms <- each_pair(zeros, zeros, function(p, q) sum(p != 0 | q != 0))
   some_terms <- as.matrix(stats::dist(zeros, "canberra")) * terms / 23
   for (backend in backends_here()) {
@@ -140,7 +140,7 @@ test_that("canberra takes any double, and has no unit", {
         knn_search(x * unit, 3, "canberra", backend = backend), expected
       )
     }
-    # Features in units of their own, the largest beside the smallest.
+    # Features have units from the smallest to the largest.
     units <- rep(2^c(-1074, -1022, 0, 1000, 1021), each = 12)
     expect_identical(
       knn_search(x * units, 3, "canberra", backend = backend), expected
@@ -165,7 +165,7 @@ test_that("inner products by hand: a point is left out by its number", {
       found$distance,
       rbind(c(-50, 0, 0, 1), c(-50, 0, 0, 10), c(0, 0, 1, 10), 0, 0)
     )
-    # 0, and never -0.
+    # A distance is 0, never -0.
     expect_true(all(1 / found$distance[found$distance == 0] == Inf))
     # The first row is nearer to the second than to itself.
     expect_identical(
@@ -241,7 +241,7 @@ test_that("inner products have the square of the unit, and a range", {
     huge <- x
     huge[1:2, 3] <- 1e200
     expect_error(find(huge), class = "fsknn_range_error")
-    # A product beyond range, of none of the nearest.
+    # A product overflows, but not one of the nearest.
     huge[1, 3] <- -1e200
     expect_lt(max(find(huge)$distance[1:2, ]), 0)
   }
@@ -267,7 +267,8 @@ test_that("what takes distances for lengths refuses inner products", {
   })
   skip_if_not_installed("Matrix")
   expect_snapshot(error = TRUE, as_sparse(edges, "similarity"))
-  # Who is a neighbour of whom is no length.
+  # The shared-neighbour graph needs no lengths, only who is a neighbour of
+  # whom.
   expect_identical(snn_graph(nn), snn_graph(nn["index"]))
   expect_identical(as_knn(edges), nn)
   expect_identical(range(Matrix::diag(as_sparse(edges))), c(0, 0))

@@ -1,5 +1,5 @@
-# Rows that are nearly the same, which filters centre, and entries far beyond
-# all others: the answers by definition.
+# Near-duplicate rows, which filters centre, and entries far larger than all
+# others: the answers are those by definition.
 
 offset_matrices <- function() {
   base <- random_matrix(70, 13, seed = 61)
@@ -105,7 +105,7 @@ test_that("GPUs filter rows that are near each other, and rows far from most", {
       )
       stats <- knn_stats()
       if (!stats$filtered || case[[1]] == "far beyond a factor") next
-      # Those that no filter was enough for, which were done in double.
+      # These rows overflowed every filter and were computed in double.
       expect_lt(stats$rows_redone - stats$rows_widened, n / 20, label = label)
     }
     query <- x[c(few, 2:400), ]

@@ -11,7 +11,7 @@ test_that("options are taken from the verb by the names of its arguments", {
   expect_identical(options$na, "mean")
   expect_identical(options$num_threads, 3L)
   expect_false(options$input$chosen)
-  # What it has no argument for is as where nobody says anything.
+  # Missing arguments get the defaults.
   expect_false(options$verbose)
   expect_null(options$long)
   expect_identical(options$constant, "error")
@@ -60,7 +60,7 @@ test_that("every verb that searches has options of the same names", {
     "x", "query", "point", "k", "distance", "min_similarity", "subset", "block",
     "between", "outcome", "permutations", "strata", "output", "file",
     "format", "...",
-    # Of a plan, and of one of many hosts.
+    # These belong to a plan, and to one of many hosts.
     "look", "hosts", "devices_per_host", "memory", "disk", "network",
     "failures", "restart"
   )
@@ -69,7 +69,7 @@ test_that("every verb that searches has options of the same names", {
       setdiff(names(formals(verb)), c(data, names(fsknn:::unless_told))),
       character()
     )
-    # The same choices, the first of them the default.
+    # The choices are the same, with the same default.
     for (name in intersect(names(formals(verb)), "constant")) {
       expect_identical(eval(formals(verb)[[name]]), c("error", "isolate"))
     }
@@ -120,9 +120,9 @@ test_that("the metric is Euclidean where a reduced dimension is taken", {
       given, plain(call(set, dimred = "PCA", metric = "pearson"))
     )))
   }
-  # Without one, Pearson's correlation, as ever.
+  # Without a reduced dimension, the default is Pearson's correlation.
   expect_identical(knn_search(pca, 3), knn_search(pca, 3, "pearson"))
-  # The same edges as by way of BiocNeighbors' parameter.
+  # BiocNeighbors' parameter gives the same edges.
   skip_if_not_installed("BiocNeighbors")
   found <- BiocNeighbors::findKNN(pca, k = 3, BNPARAM = FsknnParam())
   expect_identical(

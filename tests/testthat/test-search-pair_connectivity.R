@@ -60,7 +60,7 @@ test_that("the fit over all pairs is WGCNA's", {
     random_matrix(120, 25, seed = 5)
   powers <- c(1, 2, 4, 6, 12)
   for (type in network_types) {
-    # It warns that it does without workers.
+    # WGCNA warns that it uses no workers.
     suppressWarnings(utils::capture.output(
       theirs <- WGCNA::pickSoftThreshold(
         t(x), powerVector = powers, networkType = type

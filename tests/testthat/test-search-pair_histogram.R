@@ -1,11 +1,11 @@
-# All pairs, each once, as vectors.
+# Returns all pairs, each once, as vectors.
 pair_values <- function(x, metric, sign = "signed", value = "similarity") {
   distance <- naive_distance(x, metric = metric, sign = sign)
   distance <- distance[upper.tri(distance)]
   if (value == "distance") distance else 1 - distance
 }
 
-# What is in each bin, one bin after another.
+# Counts the values in each bin, one bin after another.
 naive_bins <- function(values, breaks) {
   bins <- length(breaks) - 1
   vapply(seq_len(bins), function(b) {
@@ -31,7 +31,7 @@ test_that("counts are those of dist() on whole numbers, ties on breaks", {
     expect_identical(found$value, "distance")
     expect_identical(pair_histogram(x, at, metric, num_threads = 1), found)
   }
-  # Products of whole numbers.
+  # These are products of whole numbers.
   dot <- -tcrossprod(x)
   dot <- dot[upper.tri(dot)]
   at <- c(-Inf, -40, -20, -10, Inf)
@@ -46,7 +46,7 @@ test_that("similarities of binary data tie on breaks", {
   at <- c(0, 0.25, 0.5, 0.75, 1)
   for (metric in c("jaccard", "sorensen", "proportional")) {
     values <- pair_values(x, metric)
-    # A tie may be off by the rounding of the reference.
+    # A tie may be off by the rounding error of the reference.
     values <- round(values, 12)
     expect_gt(sum(values %in% at[2:4]), 0)
     expect_identical(
@@ -62,7 +62,7 @@ test_that("correlations are counted for every sign, weighted or adjusted", {
       c("signed", "absolute", "negative")
     for (sign in signs) {
       for (value in c("similarity", "distance")) {
-        # No rank correlation of 12 samples ties with a 17th.
+        # No rank correlation of 12 samples equals a break of 17 bins.
         found <- pair_histogram(x, 17, metric, sign, value = value)
         expect_identical(
           found$counts,
@@ -93,7 +93,7 @@ test_that("correlations are counted for every sign, weighted or adjusted", {
 test_that("a break has as many pairs above it as the graph has edges", {
   x <- random_matrix(120, 9, seed = 4)
   edges <- threshold_graph(x, 0.2, backend = "cpu")
-  # Breaks on values that there are, to the last bit.
+  # Breaks equal observed values, to the last bit.
   at <- sort(unique(c(edges$correlation[c(1, 50, 400)], 0.2, 1)))
   pairs <- summary(pair_histogram(x, at))$table$pairs
   for (b in 1:4) {
@@ -101,7 +101,7 @@ test_that("a break has as many pairs above it as the graph has edges", {
       pairs[[b]], nrow(threshold_graph(x, at[[b]], backend = "cpu")) + 0
     )
   }
-  # Two breaks with no double between them.
+  # There is no double between two of the breaks.
   r <- edges$correlation[[7]]
   near <- r * (1 + c(-1e-15, 0, 1e-15))
   all <- edges$correlation
@@ -145,7 +145,7 @@ test_that("a number of bins spans the values that there are", {
     expect_identical(sum(found$counts), 50 * 49 / 2)
     expect_gt(found$counts[[1]] * found$counts[[6]], 0)
   }
-  # No width overflows.
+  # No bin width overflows.
   big <- x * 1e307 / max(abs(x))
   found <- pair_histogram(big, 3, "chebyshev")
   expect_identical(sum(found$counts), 50 * 49 / 2)
@@ -205,7 +205,7 @@ test_that("wrong input is told of", {
 })
 
 test_that("breaks that pairs have leave as many as threshold_graph() gives", {
-  # Close rows, whose 1 - r has other last bits than r.
+  # For close rows, 1 - r and r differ in their last bits.
   x <- rep(exp(random_matrix(1, 11)), each = 12) *
     (1 + 1e-3 * random_matrix(12, 11, seed = 2))
   gaps <- x

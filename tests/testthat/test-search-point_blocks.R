@@ -1,7 +1,7 @@
-# block = : against a loop over blocks of R's own, and against the rest of the
-# package.
+# The argument `block` compared with a loop over blocks in plain R, and with the
+# rest of the package.
 
-# The points' lists by blocks, from the whole order of all others.
+# Returns the lists of the points by block, from the order of all others.
 lists_by_block <- function(x, k, block, between = FALSE, ...) {
   whole <- knn_search(x, nrow(x) - 1, ...)
   block <- factor(block)
@@ -147,7 +147,7 @@ test_that("nearest_to() and knn_query() find by block", {
       distance = do.call(cbind, lapply(by_block, `[[`, "distance"))
     ))
   )
-  # Few queries, which another search answers.
+  # Another search serves few queries.
   expect_identical(
     knn_query(x, query[3:4, ], 3, block = block)$index,
     knn_query(x, query, 3, block = block)$index[3:4, ]
@@ -255,7 +255,7 @@ test_that("what takes edges takes those by block", {
   )
   merged <- undirected_edges(edges)
   expect_identical(anyDuplicated(merged[c("from", "to")]), 0L)
-  # In order of distance, whatever the block.
+  # Neighbours are in order of distance in all blocks.
   nn <- as_knn(edges)
   expect_true(all(diff(t(nn$distance)) >= 0))
   # The k nearest of all are among the k nearest of each block.
@@ -265,7 +265,7 @@ test_that("what takes edges takes those by block", {
     mst_knn(knn_graph(x, 3, block = block, between = TRUE)),
     class = "fsknn_argument_error"
   )
-  # Nor are the nearest of all known when both directions are one.
+  # If both directions are merged, the nearest of all are unknown, too.
   for (between in list(TRUE, "together")) {
     apart <- knn_graph(x, 8, block = block, between = between)
     merged <- undirected_edges(apart)

@@ -1,7 +1,7 @@
 # Similarities of pairs, to the last bit, wherever one is shown, compared or
 # written.
 
-# Of whole numbers: both sums are exact, so that only the quotient is rounded.
+# For whole numbers both sums are exact, and only the quotient is rounded.
 pair_similarity <- function(x, metric = "proportional") {
   low <- function(i, j) sum(pmin(x[i, ], x[j, ]))
   one <- function(i, j) {
@@ -12,7 +12,8 @@ pair_similarity <- function(x, metric = "proportional") {
   outer(seq_len(nrow(x)), seq_len(nrow(x)), Vectorize(one))
 }
 
-# Pairs of few features in common, so that most are below 1/2.
+# Makes pairs with few features in common, so that most similarities are below
+# 1/2.
 sparse_counts <- function(num_points, num_features, seed = 1, most = 9) {
   x <- counts_matrix(num_points, num_features, most, seed)
   gaps <- whole_numbers(length(x), seed + 50) %/% 4096 %% 3 > 0
@@ -34,7 +35,7 @@ in_comet_bytes <- function(all) {
 
 read_bytes <- function(file) readBin(file, "raw", file.size(file))
 
-# Each edge's similarity is the bits of the reference.
+# Each edge's similarity has the bits of the reference.
 expect_similarity <- function(edges, all, label) {
   number <- function(ends) match(ends, attr(edges, "vertices")$name)
   at <- cbind(number(edges$from), number(edges$to))
@@ -62,7 +63,7 @@ test_that("bytes are floor(255 c) of the double c, of all small pairs", {
     x <- case[[1]]
     metric <- case[[2]]
     all <- pair_similarity(x)
-    # What 1 - distance would make of them is another byte for some.
+    # 1 - distance would give another byte for some.
     expect_false(identical(in_comet_bytes(1 - (1 - all)), in_comet_bytes(all)))
     write_comet_bytes(x, "bytes", metric = metric)
     expect_identical(read_bytes("bytes"), in_comet_bytes(all))
@@ -165,7 +166,8 @@ test_that("work in a folder, and data that are not held, tell the same", {
       unlink("work", recursive = TRUE)
       skip_if_not_installed("DelayedArray")
       delayed <- DelayedArray::DelayedArray(x)
-      # Edges, too, must have room; blocks of all rows, and of eleven.
+      # Edges must fit in memory, too; there are blocks of all rows, and of
+      # eleven.
       room <- c(knn = 2000, threshold = 1e5)[[verb]]
       expect_identical(ask(delayed, max_memory = room), edges)
     }
@@ -179,7 +181,7 @@ test_that("thresholds and bins compare that double, not 1 - distance", {
     all <- all[upper.tri(all)]
     attained <- unique(all)
     some <- attained[attained > 0][seq(1, length(unique(all)) - 1, 4)]
-    # Just above what pairs have, and just below.
+    # Thresholds are equal to values of pairs, just above, and just below.
     least <- sort(unique(c(some, some * (1 + 2^-52), some * (1 - 2^-53))))
     least <- least[least <= 1]
     for (backend in backends_here()) {
@@ -221,7 +223,7 @@ test_that("no weight lies below the threshold that its pair reached", {
 
 # --- CoMet's checksum --------------------------------------------------------
 
-# Whole numbers of any size: digits to the base 2^15, the lowest first.
+# Whole numbers of any size are digits to the base 2^15, the lowest first.
 carried <- function(digits) {
   for (i in seq_len(length(digits) - 1)) {
     over <- digits[[i]] %/% 2^15
@@ -235,7 +237,7 @@ digits_of <- function(number, count) {
   carried(c(number %% 2^15, number %/% 2^15, rep(0, count - 2)))
 }
 
-# "95-731337953569731265-108597638988176688": three numbers of 60 bits.
+# Reads "95-731337953569731265-108597638988176688": three numbers of 60 bits.
 parse_checksum <- function(text) {
   numbers <- strsplit(text, "-", fixed = TRUE)[[1]]
   unlist(lapply(rev(numbers), function(number) {
@@ -245,8 +247,8 @@ parse_checksum <- function(text) {
   }))
 }
 
-# The sum over all of value / 16, in steps of 2^-60, times a number made of
-# their own by the three or two points, which count from 0, the last first.
+# Sums value / 16 over all, in steps of 2^-60, times a number that depends on
+# the two or three points. These are counted from 0, the last first.
 comet_checksum <- function(points, values, num_points) {
   scramble <- function(i) (4096 * i + 150889) %% 714025
   id <- Reduce(function(id, at) id * num_points + at, rev(points))
@@ -264,7 +266,7 @@ comet_checksum <- function(points, values, num_points) {
 }
 
 test_that("CoMet's published checksums of pairs and of triples are met", {
-  # Its quick start guide's small cases.
+  # These are the small cases of its quick start guide.
   x <- rbind(c(1, 2), c(3, 4), c(2, 1), c(4, 3))
   edges <- threshold_graph(x, 0, "proportional")
   expect_identical(

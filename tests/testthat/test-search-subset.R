@@ -6,7 +6,8 @@ rows_of <- function(found, rows) {
 }
 
 test_that("a subset's neighbours are the rows of the whole answer", {
-  # The first in small pieces, so that a filter and its seeds are at work.
+  # The first matrix is searched in small chunks, so that a filter and its seeds
+  # are used.
   whole <- list(random_matrix(260, 9), small_integers(260, 5, largest = 2))
   rows <- c(260L, 1L, 7L, 8L, 9L, 9L, 100:199)
   for (matrix in whole) {

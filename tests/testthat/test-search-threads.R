@@ -23,7 +23,7 @@ test_that("OpenMP's variables limit the default", {
     threads_with(OMP_NUM_THREADS = "3", OMP_THREAD_LIMIT = "5"), 3L
   )
   expect_identical(threads_with(OMP_NUM_THREADS = "100"), 8L)
-  # One number for each level of nesting.
+  # There is one number for each level of nesting.
   expect_identical(threads_with(OMP_NUM_THREADS = "4,2"), 4L)
 })
 
@@ -89,7 +89,7 @@ test_that("a forked child works after its parent has used threads", {
   child <- parallel::mcparallel(
     knn_search(x, k = 5, num_threads = 2, backend = "cpu")
   )
-  # NULL when it hangs.
+  # The answer is NULL if the child hangs.
   answer <- parallel::mccollect(child, wait = FALSE, timeout = patience)
   if (is.null(answer)) tools::pskill(child$pid, tools::SIGKILL)
   expect_identical(unname(answer)[[1]], whole)

@@ -40,7 +40,7 @@ test_that("edges have the distances of the kNN graph, with each sign", {
 })
 
 test_that("r itself is compared, not what is left of it in 1 - r", {
-  # A correlation whose 1 - r is that of a greater number, too.
+  # For this correlation, 1 - r is also that of a greater number.
   x <- random_matrix(400, 12)
   edges <- threshold_graph(x, 0)
   r <- edges$correlation[edges$correlation < 0.25]

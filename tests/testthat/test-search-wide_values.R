@@ -1,13 +1,14 @@
-# Entries, rows and pairs of magnitudes far from each other: distances are right
-# to 1e-12 of themselves. The references share no code with the package: they
-# bring each pair, or the rows without the huge one, to magnitudes near 1.
+# Entries, rows and pairs of very different magnitudes: distances have a
+# relative error of at most 1e-12. The references share no code with the
+# package. They scale each pair, or the rows without the huge one, to magnitudes
+# near 1.
 
-# sqrt(sum((a - b)^2)) and the like, of each row of x and each of y.
+# Computes sqrt(sum((a - b)^2)) or the like for each row of x and each of y.
 pairs_of <- function(x, y, of) {
   t(apply(x, 1, function(a) apply(y, 1, function(b) of(a, b))))
 }
 
-# As na = "pairwise" has it: over the samples that both have, scaled to all.
+# Uses the samples that both have, scaled to all, as na = "pairwise" does.
 euclidean_of <- function(a, b) {
   t <- abs(a - b)
   t <- t[!is.na(t)]
@@ -15,13 +16,13 @@ euclidean_of <- function(a, b) {
   if (largest == 0 || largest == Inf) {
     return(largest)
   }
-  # By 2^600 first, so that no quotient is of subnormal numbers.
+  # Scaling by 2^600 first avoids quotients of subnormal numbers.
   up <- if (largest < 1) 2^600 else 1
   largest * sqrt(sum(((t * up) / (largest * up))^2) * length(a) / length(t))
 }
 
-# By the larger of two factors first, so that no product leaves double's range
-# before its sum does.
+# Scales by the larger of two factors first, so that no product overflows before
+# its sum does.
 product_of <- function(a, b) {
   p <- max(abs(a))
   q <- max(abs(b))
@@ -35,15 +36,15 @@ expect_near <- function(found, expected, label, error = 1e-12) {
   expect_true(all(off <= error), label = paste(label, signif(max(off), 3)))
 }
 
-# Points at `small`, and one that holds `huge`.
+# Makes points of size `small`, and one with the entry `huge`.
 with_huge <- function(huge, small = 1, n = 40, d = 6) {
   x <- random_matrix(n, d, seed = 7) * small
   x[3, 4] <- huge
   x
 }
 
-# The same of one sign, so that no digits cancel, and no product with the huge
-# entry leaves double's range.
+# Does the same with one sign, so that no digits cancel, and no product with the
+# huge entry overflows.
 for_products <- function(huge, small) {
   x <- abs(with_huge(huge, small))
   x[-3, 4] <- x[-3, 4] / 16
@@ -51,7 +52,7 @@ for_products <- function(huge, small) {
   x
 }
 
-# The similarity of two rows, brought to magnitudes near 1 first.
+# Returns the similarity of two rows after scaling to magnitudes near 1.
 overlap_of <- function(a, b) {
   largest <- max(a, b)
   a <- a / largest
@@ -59,19 +60,19 @@ overlap_of <- function(a, b) {
   2 * sum(pmin(a, b)) / (sum(a) + sum(b))
 }
 
-# Rows of 1e-307 beside rows of 1e150 and 1e308, whose sums are no doubles.
+# Makes rows of 1e-307 beside rows of 1e150 and 1e308, whose sums overflow.
 far_apart <- function(n = 36, d = 9) {
   x <- withr::with_seed(3, matrix(stats::runif(n * d, 0.1, 1), n))
   x[1:2, ] <- x[1:2, ] / 1e3 # some of them subnormal
   x * rep(c(1e-307, 1e150, 1.7e308), each = n / 3)
 }
 
-# The distance of each neighbour that was found, by a matrix of all.
+# Returns the distance of each neighbour from a matrix of all.
 at_neighbours <- function(all, index) {
   matrix(all[cbind(c(row(index)), c(index))], nrow(index))
 }
 
-# Largest entries, and what the others are times.
+# Lists largest entries, and the sizes of the others.
 ratios <- data.frame(
   huge = c(
     1e140, 1e154, 1e156, 1e160, 1e162, 1e200, 1e300, .Machine$double.xmax,
@@ -176,7 +177,7 @@ test_that("inner products hold from the smallest to the largest entries", {
       expect_near(found$distance, at_neighbours(all, found$index), what)
     }
   }
-  # What cancels beyond double's range, and what does not.
+  # Some terms cancel beyond the range of a double, and some do not.
   x <- rbind(c(1e200, 1e200, 1), c(1e200, -1e200, 2), c(1, 1, 0))
   for (backend in backends_here()) {
     found <- knn_search(x, 2, "inner_product", backend = backend)
@@ -223,7 +224,7 @@ test_that("cosine and correlations hold for rows of any magnitude", {
       expect_equal(found$distance, expected$distance, tolerance = 1e-14)
     }
   }
-  # Weights are of correlations.
+  # Only correlations take weights.
   weights <- c(1, 2, 3, 1e15, 0.5e15, 0.7e15) * 1e-200
   plain <- weights * 1e200
   for (backend in backends_here()) {
@@ -270,7 +271,7 @@ test_that("trees and held points have the same distances beside a huge row", {
   found <- knn_search(x, 5, "euclidean", backend = "cpu")
   expect_identical(found$distance[-3, ], expected$distance)
   expect_identical(found$index[-3, ], expected$index + (expected$index > 2))
-  # Of the tree, the shortest first.
+  # These are the distances of the tree, the shortest first.
   tree <- function(x) mst_knn(x, "euclidean", backend = "cpu")$tree$distance
   of_alone <- tree(alone)
   expect_identical(utils::head(tree(x), length(of_alone)), of_alone)
@@ -351,13 +352,13 @@ test_that("so do those of three rows, to 1e-14", {
   expect_identical(sort(bytes), sort(as.integer(floor(255 * of_three))))
 })
 
-# r over the samples that both rows have, each row brought to its own magnitude
-# on these first.
+# Returns r over the samples that both rows have. Each row is first scaled by
+# its own magnitude on these.
 common_r <- function(a, b) {
   both <- !is.na(a) & !is.na(b)
   to_one <- function(x) {
     largest <- max(abs(x))
-    # By 2^600 first, so that no quotient is of subnormal numbers.
+    # Scaling by 2^600 first avoids quotients of subnormal numbers.
     up <- if (largest < 1) 2^600 else 1
     (x * up) / (largest * up)
   }
@@ -368,7 +369,7 @@ test_that("a value that the other row lacks takes no digits from r", {
   for (huge in c(1e100, 1e200, 1e298, 1e300, 1e305, .Machine$double.xmax)) {
     for (small in c(1, 1e-10, 1e-290, 1e-300)) {
       x <- random_matrix(40, 12, seed = 9) * small
-      # Two rows of two such values, and two that lack one or both of them.
+      # Two rows have two such values, and two lack one or both.
       x[3:4, 4] <- huge
       x[4:5, 7] <- -huge
       x[c(1, 2, 6:20), 4] <- NA

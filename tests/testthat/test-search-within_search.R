@@ -1,4 +1,4 @@
-# By definition: every pair by the core's exact step.
+# Computes every pair by the core's exact step, as the definition says.
 within_by_definition <- function(x, distance, metric, sign = "signed") {
   n <- nrow(x)
   all <- brute_force(x, k = n - 1, metric = metric, sign = sign)
@@ -14,7 +14,7 @@ within_by_definition <- function(x, distance, metric, sign = "signed") {
   ))
 }
 
-# A distance that some pairs have, so that "at most" is told from "less".
+# Some pairs have exactly this distance, to distinguish "at most" from "less".
 some_distance <- function(x, metric, sign, share) {
   all <- brute_force(x, k = nrow(x) - 1, metric = metric, sign = sign)$distance
   sort(all)[[ceiling(share * length(all))]]
@@ -226,7 +226,7 @@ test_that("each point's own distance is told how far it may go", {
     within_search(x, rep(0.5, 600)), "all would fit", class = "fsknn_size_error"
   )
   expect_gt(0.5, error$fits)
-  # A point may go further than that: others don't.
+  # One point may have a larger limit than that, since others have not.
   expect_gt(sum(lengths(within_search(x, limits)$index)), 1000)
   fits <- pmin(rep(0.5, 600), as.double(fsknn:::round_down(error$fits)))
   expect_lte(sum(lengths(within_search(x, fits)$index)), 3000)
@@ -256,7 +256,7 @@ test_that("the memory for the answer is an argument", {
 
 test_that("a search for all within a distance tells what it does", {
   x <- random_matrix(50, 6)
-  # What is told of this machine and of the time is not kept.
+  # Removes lines that depend on the machine and the time.
   timeless <- function(lines) {
     sub(
       "^((Start|End|Seconds|CPU threads|Pairs, at most): *).*", "\\1...", lines

@@ -1,4 +1,4 @@
-# What takes answers takes shards of them.
+# Verbs that take answers also take shards.
 
 test_that("graphs of shards are those of the answer", {
   x <- random_matrix(120, 7)
@@ -97,7 +97,7 @@ test_that("shards that were changed are told of where they are taken", {
   )
 })
 
-# Small whole numbers: ties everywhere.
+# Small whole numbers have many ties.
 test_that("blocks of any size give the same", {
   skip_if_not_installed("DelayedArray")
   skip_if_not_installed("Matrix")

@@ -1,4 +1,4 @@
-# The folder that an answer goes to: free, and one search's own.
+# The folder of an answer must be free, and belongs to one search.
 
 test_that("an output says what it is", {
   local_folder()
@@ -107,7 +107,7 @@ test_that("a folder that another search writes to is refused, and not touched", 
   )
   expect_match(conditionMessage(error), "Another search is writing to it")
   expect_true(file.exists(file.path(folder, "index-000001.ibin")))
-  # Killed, it holds nothing any more.
+  # A killed process holds no lock.
   tools::pskill(child$pid, tools::SIGKILL)
   free <- function() {
     lock <- fsknn:::cpp_lock_host(file.path(folder, "fsknn-lock"))$lock

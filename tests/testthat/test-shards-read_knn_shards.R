@@ -1,4 +1,4 @@
-# Shards are as they were written, or are told of.
+# Shards are read as they were written, or damage is reported.
 
 shards_of <- function(folder, format = "bin", seed = 1, k = 4, rows = 40) {
   skip_if_not_installed("DelayedArray")
@@ -9,7 +9,7 @@ shards_of <- function(folder, format = "bin", seed = 1, k = 4, rows = 40) {
   ))
 }
 
-# A file with some of its bytes changed.
+# Changes some bytes of a file.
 change_file <- function(file, change) {
   bytes <- readBin(file, "raw", file.size(file))
   writeBin(change(bytes), file)
@@ -84,7 +84,7 @@ test_that("a file that is missing, cut or another's is named", {
         change_file(path, function(bytes) bytes[seq_len(length)])
         expect_damaged("damaged: it has")
       }
-      # Some bytes of each region.
+      # Some bytes in each region are changed.
       for (at in c(1, 7, 9, size %/% 2, size)) {
         file.copy("kept", path, overwrite = TRUE)
         change_file(path, flip(at))
@@ -95,7 +95,7 @@ test_that("a file that is missing, cut or another's is named", {
       file.copy("kept", path, overwrite = TRUE)
       expect_s3_class(read_knn_shards("good", verify = TRUE), "knn_shards")
     }
-    # Two of the answer's own, one in place of the other.
+    # One file of the answer replaces another.
     shard <- file.path("good", files)
     file.copy(shard[[1]], "kept", overwrite = TRUE)
     same <- which(file.size(shard) == file.size(shard[[1]]))

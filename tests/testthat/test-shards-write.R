@@ -1,4 +1,4 @@
-# Answers in shards: those that are in memory otherwise, to the last bit.
+# Answers in shards are identical, to the last bit, to those in memory.
 
 shard_formats <- c("hdf5", "bin")
 
@@ -7,7 +7,7 @@ skip_without_shards <- function(format = "hdf5") {
   if (format == "hdf5") skip_if_not_installed("HDF5Array")
 }
 
-# In a new folder each time.
+# Writes to a new folder each time.
 in_shards <- function(format, ..., precision = "double") {
   knn_output(tempfile("shards-"), format, ..., precision = precision)
 }
@@ -38,7 +38,7 @@ test_that("shards hold the answer, to the last bit, however they are cut", {
       as_knn(found, queries = TRUE), knn_query(x, query, 4, "manhattan")
     )
     expect_identical(found$facts$of, "queries")
-    # In the order asked for, some of them twice.
+    # Points are in the requested order, some of them twice.
     some <- c(50, 3, 99, 50)
     found <- knn_search(
       x, 4, subset = some, output = in_shards(format, shard_rows = 3)
@@ -114,7 +114,7 @@ test_that("an answer too long for memory is found by ranges, the same", {
       output = in_shards(format, shard_rows = 40)
     )
     expect_identical(as_knn(found), knn_search(x, 5, constant = "isolate"))
-    # Each two points were met twice.
+    # Each pair of points was compared twice.
     expect_identical(knn_stats()$num_points, 90L)
     found <- knn_query(
       x, query, 5, constant = "isolate", max_memory = 500,
@@ -147,7 +147,7 @@ test_that("a search with a checkpoint or workers goes to shards, too", {
     )),
     knn_search(x, 5)
   )
-  # The same call writes anew what is found already.
+  # The same call writes the answer again from the finished tasks.
   expect_identical(
     as_knn(suppressMessages(knn_search(
       x, 5, backend = "cpu", checkpoint = folder, output = in_shards("bin")

@@ -1,5 +1,5 @@
-# The short form of inst/bench/calibration_outcome.R: 120 data sets, bounds that
-# hold but for one run in 10,000 or so; the seed is fixed.
+# The short form of inst/bench/calibration_outcome.R has 120 data sets. The
+# bounds hold except in about one run of 10,000, and the seed is fixed.
 
 modules <- function(num_samples, num_points = 40) {
   common <- matrix(stats::rnorm(4 * num_samples), 4)
@@ -7,7 +7,8 @@ modules <- function(num_samples, num_points = 40) {
     sqrt(0.2) * matrix(stats::rnorm(num_points * num_samples), num_points)
 }
 
-# p_value of the last point, the smallest p_adjusted, any point called.
+# Returns the p_value of the last point, the smallest p_adjusted, and whether
+# any point is significant.
 calibrate <- function(design, seed, num_sets = 120, permutations = 59) {
   set.seed(seed)
   sets <- vapply(seq_len(num_sets), function(set) {
@@ -59,7 +60,7 @@ test_that("strata keep batches from counting as outcome", {
   found <- calibrate(function() batches(TRUE), 3)
   expect_gt(found$first, 1e-4)
   expect_lte(found$family, stats::qbinom(1 - 1e-4, 120, 0.05))
-  # Without them most data sets have a point that is called.
+  # Without strata, most data sets have a significant point.
   expect_gt(calibrate(function() batches(FALSE), 4, 30)$family, 15)
 })
 

@@ -1,4 +1,4 @@
-# Two groups with modules, some of which differ.
+# Makes two groups with modules, some of which differ.
 contrast_data <- function(num_points = 40, sizes = c(14, 17), seed = 1) {
   d <- sum(sizes)
   base <- random_matrix(4, d, seed)[rep_len(1:4, num_points), ]
@@ -9,7 +9,8 @@ contrast_data <- function(num_points = 40, sizes = c(14, 17), seed = 1) {
   list(x = x, groups = rep(c("a", "b"), sizes))
 }
 
-# By definition: agreement at each depth, weighted; at k for all beyond.
+# Follows the definition: agreement at each depth, weighted; that at k counts
+# for all beyond.
 naive_rbo <- function(a, b, p) {
   k <- length(a)
   agreement <- vapply(seq_len(k), function(d) {
@@ -18,7 +19,8 @@ naive_rbo <- function(a, b, p) {
   sum((1 - p) * p^(seq_len(k) - 1) * agreement) + p^k * agreement[[k]]
 }
 
-# Lists by cor() of each group; those of ranks, which tie, by a search.
+# Makes lists by cor() of each group. Ranks have ties, so their lists come from
+# a search.
 naive_lists <- function(x, k, method = "pearson", sign = "signed") {
   r <- stats::cor(t(x), method = method)
   near <- switch(sign, signed = r, absolute = abs(r), negative = -r)
@@ -132,7 +134,7 @@ test_that("edges are those of both graphs, with r in both groups", {
   )
 })
 
-# Least squares in place of sums within strata.
+# Uses least squares instead of sums within strata.
 naive_standard <- function(x, groups, strata) {
   second <- as.double(groups == groups[[length(groups)]])
   strata <- strata %||% rep("one", ncol(x))
@@ -175,7 +177,8 @@ test_that("permutations search again, and p-values are by definition", {
     change <- all("change")
     away <- abs(change - rowMeans(change))
     expect_equal(observed$p_change, p_of(away), tolerance = 1e-12)
-    # The smallest p-value of all points, told by standard deviations.
+    # The most extreme point of all, in units of standard deviations, gives the
+    # family-wise p-value.
     family <- function(extreme, values) {
       sd <- sqrt(rowMeans((values - rowMeans(values))^2))
       u <- extreme / sd
@@ -384,12 +387,12 @@ test_that("p-values are uniform or above, and the family is at its level", {
       min(found$points$p_change_adjusted), min(found$edges$p_adjusted)
     )
   }, double(6))
-  # 1 in 100,000 of a share that is right is above.
+  # A correct share exceeds this bound once in 100,000.
   for (alpha in c(0.05, 0.2, 0.5)) {
     most <- stats::qbinom(1 - 1e-5, num_sets, alpha)
     expect_true(all(rowSums(p <= alpha + 1e-12) <= most), info = alpha)
   }
-  # Those of changes are no lower either.
+  # p-values of changes are not too high, either.
   fewest <- stats::qbinom(1e-5, num_sets, 0.5)
   expect_true(all(rowSums(p[2:3, ] <= 0.5 + 1e-12) >= fewest))
 })

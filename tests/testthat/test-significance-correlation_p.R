@@ -1,6 +1,6 @@
 alternatives <- c("greater", "less", "two.sided")
 
-# How far it is from cor.test()'s, of all alternatives the farthest.
+# Returns the largest difference from cor.test() over all alternatives.
 from_cor_test <- function(x, y, method, ties = NULL) {
   max(vapply(alternatives, function(alternative) {
     known <- suppressWarnings(stats::cor.test(
@@ -55,7 +55,7 @@ test_that("Spearman's with ties is cor.test()'s, told of them or not", {
       if (length(unique(x)) == 1 || length(unique(y)) == 1) {
         return(0)
       }
-      # At 0 nothing tells.
+      # At 0, r shows no ties.
       told <- times %% 2 == 0 || abs(stats::cor(rank(x), rank(y))) < 1e-12
       max(
         from_cor_test(x, y, "spearman", ties = TRUE),
@@ -109,7 +109,7 @@ test_that("covariates take degrees of freedom, as in lm()", {
     correlation_p_value(r, 20, 3, "pearson", "two.sided"),
     fit["x", "Pr(>|t|)"], tolerance = 1e-12
   )
-  # Ranks that are adjusted are no ranks any more.
+  # After adjustment, ranks are no longer ranks.
   expect_identical(
     correlation_p_value(r, 20, 3, "spearman", "less"),
     correlation_p_value(r, 20, 3, "pearson", "less")

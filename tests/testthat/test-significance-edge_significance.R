@@ -1,4 +1,4 @@
-# p-values of edges against all pairs, cor.test() and a loop over graphs.
+# p-values of edges compared with all pairs, cor.test() and a loop over graphs.
 
 paired_rows <- function(n = 40, d = 20, seed = 2) {
   withr::local_seed(seed)
@@ -9,7 +9,7 @@ paired_rows <- function(n = 40, d = 20, seed = 2) {
   x
 }
 
-# p of every pair by cor.test(), from < to.
+# Returns p of every pair by cor.test(), from < to.
 all_pairs_p <- function(x, method, alternative) {
   pairs <- utils::combn(nrow(x), 2)
   p <- apply(pairs, 2, function(at) {
@@ -38,7 +38,7 @@ test_that("p-values are those of cor.test(), each pair once", {
       expect_identical(
         nrow(found), nrow(undirected_edges(edges, "union"))
       )
-      # As by all pairs, or above.
+      # Values are at least those over all pairs.
       for (method in c("BH", "BY", "bonferroni")) {
         ours <- edge_significance(edges, x, p_adjust = method, backend = "cpu")
         of_all <- stats::p.adjust(p, method)[paste(found$from, found$to)]
@@ -79,7 +79,7 @@ test_that("of the nearest of all pairs the adjusted p-values are the same", {
   found <- edge_significance(edges, x, backend = "cpu")
   at <- paste(found$from, found$to)
   of_all <- stats::p.adjust(p, "BH")[at]
-  # But for the last ones, whose p the next ones might lower.
+  # The last ones are excluded, because later p-values might lower them.
   first <- found$p_adjusted < max(found$p_adjusted)
   expect_gt(sum(first), 0)
   expect_equal(found$p_adjusted[first], unname(of_all[first]))
@@ -106,7 +106,7 @@ test_that("covariates and missing values cost degrees of freedom", {
     edges, x, backend = "cpu", adjust = ~ age + batch, data = covariates,
     permutations = 9
   ))
-  # As of the slope of one on the other and the covariates.
+  # The p-value is that of the slope of one row on the other and the covariates.
   by_fit <- mapply(function(from, to) {
     t <- summary(stats::lm(
       x[from, ] ~ x[to, ] + age + batch, covariates
@@ -157,7 +157,7 @@ test_that("p-values keep their level where means stand for missing values", {
     )
     edge_significance(all, x, na = "mean", backend = "cpu")$p_value
   })))
-  # 15,600 pairs, of which those of one data set depend on each other.
+  # There are 15,600 pairs, and those of one data set are dependent.
   expect_lt(abs(mean(p <= 0.05) - 0.05), 0.008)
   expect_lt(abs(mean(p <= 0.01) - 0.01), 0.004)
 })
@@ -181,7 +181,8 @@ test_that("rows are permuted as sample.int() does, one after another", {
   )
 })
 
-# The smallest distances of each point, a permutation in each column.
+# Returns the smallest distances of each point, with a permutation in each
+# column.
 naive_null <- function(x, permutations, seed, ...) {
   withr::local_seed(seed)
   vapply(seq_len(permutations), function(at) {
@@ -220,7 +221,8 @@ test_that("permutations run the search again on independent points", {
 
 test_that("without a common scale points are held against their own null", {
   x <- paired_rows()
-  # Of low variance, and near to each other by that alone.
+  # These rows have low variance and are near to each other only because of
+  # that.
   x[21:40, ] <- 0.05 * x[21:40, ]
   edges <- knn_graph(x, 3, "euclidean", backend = "cpu")
   found <- withr::with_seed(5, edge_significance(
@@ -244,7 +246,7 @@ test_that("without a common scale points are held against their own null", {
   }, 0)
   expect_equal(found$p_permutation, expected)
   expect_null(found$p_value)
-  # The pair that is one, and not the points of low variance.
+  # The related pair is most significant, not the points of low variance.
   expect_identical(
     unname(unlist(found[which.min(found$p_permutation), c("from", "to")])),
     c("g1", "g2")
@@ -288,7 +290,7 @@ test_that("a seed repeats the answer for threads, workers and checkpoints", {
 })
 
 test_that("p-values of chance are those that are expected", {
-  # Short form of inst/bench/calibration_edges.R.
+  # This is the short form of inst/bench/calibration_edges.R.
   p <- withr::with_seed(1, vapply(1:60, function(at) {
     x <- matrix(stats::rnorm(30 * 12), 30)
     x <- x * rep(c(0.1, 1), 15)
@@ -309,7 +311,7 @@ test_that("p-values of chance are those that are expected", {
       pair = mean(all$p_value <= 0.1)
     )
   }, numeric(4)))
-  # Of 60: 99.9% of binomial counts.
+  # The bounds hold for 99.9% of binomial counts of 60.
   expect_lte(sum(p["pearson", ] <= 0.2), stats::qbinom(0.999, 60, 0.2))
   expect_gte(sum(p["pearson", ] <= 0.5), stats::qbinom(0.001, 60, 0.5))
   expect_lte(sum(p["euclidean", ] <= 0.2), stats::qbinom(0.999, 60, 0.2))
@@ -360,7 +362,7 @@ test_that("edges of other points or settings are an error that says so", {
   expect_no_error(edge_significance(
     knn_graph(x, 3, weights = rep_len(1:2, 20)), x, weights = rep_len(1:2, 20)
   ))
-  # Read from a file they know no metric; to six decimals they are of x.
+  # Edges from a file have no metric, but to six decimals they belong to x.
   file <- withr::local_tempfile(fileext = ".knn")
   write_knn(edges, file)
   again <- read_knn(file, names = rownames(x))

@@ -1,6 +1,6 @@
-# Stability against a loop over graphs of x[, samples].
+# Stability compared with a loop over graphs of x[, samples].
 
-# Three groups of rows that vary together, among noise.
+# Makes three groups of correlated rows among noise.
 grouped_rows <- function(n = 60, d = 24, seed = 3) {
   withr::local_seed(seed)
   x <- matrix(stats::rnorm(n * d), n)
@@ -9,7 +9,7 @@ grouped_rows <- function(n = 60, d = 24, seed = 3) {
   x
 }
 
-# In how many graphs each pair is, "from to" by number.
+# Counts in how many graphs each pair ("from to" by number) is.
 naive_counts <- function(x, k, drawn, ..., subset = NULL) {
   keys <- lapply(drawn, function(samples) {
     edges <- suppressMessages(
@@ -37,7 +37,7 @@ expect_counts <- function(edges, counts, resamples, least, label) {
                   names(counts)[counts >= least])
 }
 
-# Those that for_all_metrics()' binary values may leave without a value.
+# Returns rows that may have no value with the binary data of for_all_metrics().
 unfit_rows <- function(x, metric) {
   facts <- fsknn:::metric_facts(metric)
   switch(
@@ -70,7 +70,7 @@ test_that("an edge's stability is the share of graphs that have it", {
       )
       expect_identical(own$to, graph$to)
       expect_identical(own$distance, graph$distance)
-      # Edges that only resamples have: their distances by all samples.
+      # Edges found only in resamples have distances over all samples.
       others <- edges[is.na(edges$rank), ]
       all <- knn_graph(
         x, 59 - length(unfit_rows(x, metric)), metric = metric, sign = sign,
@@ -121,7 +121,7 @@ test_that("weights, subsets and missing values go along", {
       edges, naive_counts(x, 3, drawn, backend = "cpu", na = na), 12, 6, na
     )
     expect_identical(sum(attr(edges, "stability")$chance), 180L)
-    # A sample that was drawn twice is there twice in a mean, too.
+    # A sample that was drawn twice also counts twice in a mean.
     edges <- suppressMessages(withr::with_seed(8, edge_stability(
       x, 3, 12, "bootstrap", na = na, backend = "cpu", chance = FALSE
     )))
@@ -138,7 +138,7 @@ test_that("covariates are fitted anew to the samples of each draw", {
   covariates <- data.frame(
     age = uniform_numbers(24, 3), batch = factor(rep_len(1:3, 24))
   )
-  # Nothing is left of it where this sample is not drawn.
+  # The row has no residual if this sample is not drawn.
   x[9, ] <- covariates$age
   x[9, 7] <- 5
   for (metric in c("pearson", "spearman")) {
@@ -193,7 +193,7 @@ test_that("covariates are fitted anew to the samples of each draw", {
 
 test_that("points that do not vary in a resample are absent and counted", {
   x <- grouped_rows()
-  # Two samples tell them apart; and one that never varies.
+  # One row varies only in two samples, and one never varies.
   x[5, ] <- 1
   x[5, c(2, 9)] <- c(3, -2)
   x[6, ] <- 0
@@ -218,7 +218,7 @@ test_that("points that do not vary in a resample are absent and counted", {
   expect_equal(means[3], mean(own$stability[own$from == 3]))
   expect_identical(means[50], NA_real_)
 
-  # Rows of zeros, under a metric that knows none.
+  # Rows of zeros have no value under this metric.
   zeros <- abs(x)
   zeros[5:6, ] <- 0
   zeros[5, 1:3] <- 1
@@ -247,7 +247,7 @@ test_that("a seed repeats the answer for threads, workers and checkpoints", {
     expect_identical(ask(checkpoint = folder), expected)
   }
   expect_length(task_files(folder), 4)
-  # A damaged task is done again; the resamples of another seed are told.
+  # A damaged task is done again, and resamples of another seed are reported.
   damaged <- file.path(folder, "fsknn-task-000002")
   writeBin(as.raw(1:10), damaged)
   expect_identical(ask(checkpoint = folder), expected)
@@ -315,7 +315,7 @@ test_that("a consensus graph is taken by a threshold", {
     paste(e$from, e$to)
   }
   expect_setequal(paste(both$from, both$to), intersect(stay(edges), stay(by_rank)))
-  # What it was drawn by goes with its rows, and with igraph.
+  # Selected rows and igraph keep the facts of the resamples.
   top <- edges[edges$stability > 0.9, ]
   expect_identical(attr(top, "stability"), attr(edges, "stability"))
   graph <- as_igraph(top)

@@ -1,6 +1,6 @@
-# What the nearest are worth where covariates are adjusted for.
+# Significance of nearest points after adjustment for covariates.
 
-# By Freedman and Lane (1983): residuals are permuted, and adjusted again.
+# Follows Freedman and Lane (1983): residuals are permuted and adjusted again.
 naive_adjusted_for <- function(x, outcome, covariates, k, drawn,
                                ranked = FALSE) {
   residuals_of <- function(values) {
@@ -70,8 +70,8 @@ test_that("with covariates residuals are permuted, and adjusted again", {
 })
 
 test_that("permuted residuals that covariates explain count as extreme", {
-  # In each batch of two residuals are their difference: a permutation may bring
-  # equal ones together, of which nothing is left.
+  # Each batch has two samples with opposite residuals. A permutation may put
+  # equal ones in a batch, which leaves no residual.
   x <- random_matrix(20, 6, seed = 15)
   batch <- factor(rep(1:3, each = 2))
   for (backend in backends_here()) {

@@ -1,7 +1,9 @@
-# What the nearest are worth, against loops over points and permutations.
+# Significance of nearest points compared with loops over points and
+# permutations.
 
-# p_adjusted by its definition: for each rank the best of all points that are
-# not listed before, in each permutation; then the largest so far.
+# Computes p_adjusted by its definition. For each rank, it takes the best of all
+# points not listed before, in each permutation, and then the cumulative
+# maximum.
 naive_adjusted <- function(x, outcome, k, drawn, metric = "pearson",
                            sign = "signed", left_out = integer()) {
   distance_of <- function(values) {
@@ -179,7 +181,7 @@ test_that("all arrangements of two groups give multtest's maxT", {
   data <- followed(num_samples = 8)
   groups <- rep(0:1, each = 4)
   subsets <- utils::combn(8, 4)
-  # The one that was observed is left to (b + 1) / (B + 1).
+  # The observed arrangement is counted by (b + 1) / (B + 1).
   drawn <- apply(subsets[, -1], 2, function(first) {
     order <- integer(8)
     order[c(first, setdiff(1:8, first))] <- 1:8
@@ -202,7 +204,7 @@ test_that("all arrangements of two groups give multtest's maxT", {
 })
 
 test_that("few arrangements tie with the one observed, which counts as such", {
-  # Ten arrangements of two groups, but for the sign: p can't be below 0.1.
+  # Two groups have ten arrangements up to the sign, so p can't be below 0.1.
   x <- random_matrix(30, 5, seed = 8) * 1e3
   x[1, ] <- c(5, 5.1, 5.2, 1, 1.3) / 3
   outcome <- c(1, 1, 1, 0, 0) / 3
@@ -211,7 +213,7 @@ test_that("few arrangements tie with the one observed, which counts as such", {
     x, k = 3, sign = "signed", outcome = outcome, permutations = 2000
   )
   expect_gt(found$p_adjusted[[1]], 0.07)
-  # Sums in another order: equal on paper, not in double.
+  # Sums in another order are equal in theory, but not in double.
   x <- rbind(x[1, ], x[1, c(2, 1, 3, 5, 4)], x[1, c(3, 2, 1, 4, 5)])
   set.seed(4)
   found <- nearest_to(x, k = 3, outcome = outcome * 7, permutations = 2000)
@@ -408,7 +410,8 @@ test_that("strata that hold one value each are told of", {
   expect_snapshot(found <- ask(nested))
   expect_identical(found$p_adjusted, c(1, 1, 1))
   expect_snapshot(found <- ask(data.frame(years = sin(1:12), plate = nested)))
-  # What varies somewhere, or is permuted as residuals, can change.
+  # An outcome that varies within a stratum, or is permuted as residuals, can
+  # change.
   expect_no_warning(ask(replace(nested, 1, 1)))
   expect_no_warning(ask(nested, adjust = ~ age, data = data.frame(age = cos(1:12))))
   expect_warning(

@@ -98,11 +98,11 @@ test_that("survival's correlation is nearly Cox's score test", {
     c(summary(fit)$sctest[["pvalue"]], stats::coef(fit)[[1]])
   }, c(0, 0))
   expect_identical(found$name[[1]], "g1")
-  # More of it, more events.
+  # Higher values go with more events.
   expect_identical(sign(found$correlation), sign(score[2, ]))
   expect_equal(log(found$p_value), log(score[1, ]), tolerance = 0.1)
   expect_lt(max(abs(found$p_value - score[1, ])), 0.05)
-  # Entry times, too.
+  # Entry times are also used.
   begun <- survival::Surv(
     times[, "time"] / 3, times[, "time"], times[, "status"]
   )
@@ -194,7 +194,7 @@ test_that("a time that is missing is filled beside covariates as without them", 
       data = data.frame(age = age), backend = "cpu"
     )
   }
-  # The null model is of the others, with their covariates.
+  # The null model is fitted to the other samples, with their covariates.
   fit <- survival::coxph(outcome[-gaps] ~ age[-gaps])
   row <- rep(NA_real_, 30)
   row[-gaps] <- residuals(fit, type = "martingale")
@@ -249,7 +249,7 @@ test_that("text is an outcome as its factor is, in any locale", {
 test_that("a Cox model that does not converge is told of by its outcome", {
   skip_if_not_installed("survival")
   x <- outcome_data(12)
-  # One half alone has events, and the coefficient has no end.
+  # Only one half has events, so the coefficient is infinite.
   time <- survival::Surv(1:12, rep(1:0, c(6, 6)))
   apart <- rep(c(1, 0), c(6, 6))
   expect_snapshot({
@@ -298,7 +298,7 @@ test_that("survival times are read in a session without the package", {
   expect_equal(found$named, right)
   expect_equal(found$plain, right)
   expect_equal(found$table[names(right)], right)
-  # Without the names of its columns, too.
+  # Survival times may lack column names, too.
   expect_equal(
     as.data.frame(nearest_to(x, outcome = unname(time), k = 3)), right
   )

@@ -7,7 +7,7 @@ test_that("each column is a permutation, and set.seed() repeats them", {
   expect_gt(ncol(unique(first, MARGIN = 2)), 45)
   set.seed(1)
   expect_identical(draw_permutations(7, 50), first)
-  # Those of fewer permutations are the first of more.
+  # Fewer permutations are the first of more.
   set.seed(1)
   expect_identical(draw_permutations(7, 20), first[, 1:20])
 })
@@ -27,7 +27,8 @@ test_that("strata are kept, in whatever type they are given", {
   expect_true(all(strata[drawn] == strata))
   expect_true(all(apply(drawn, 2, sort) == 1:7))
   expect_true(all(drawn[4, ] == 4))
-  # Three of one kind, three of another: all 36 arrangements come.
+  # With three samples of one kind and three of another, all 36 arrangements
+  # occur.
   expect_identical(ncol(unique(drawn, MARGIN = 2)), 36L)
   for (same in list(factor(strata), factor(strata, c("c", "b", "a")),
                     match(strata, letters))) {
@@ -37,7 +38,7 @@ test_that("strata are kept, in whatever type they are given", {
 })
 
 test_that("a stratum of one sample is no vector of 1 to it", {
-  # sample(5) would be five numbers.
+  # sample(5) would permute five numbers.
   expect_identical(
     draw_permutations(5, 3, c(1, 2, 3, 4, 5)), matrix(1:5, 5, 3)
   )
@@ -85,7 +86,7 @@ test_that("wrong permutations and strata are errors that say why", {
 test_that("more permutations than memory has room for are an error", {
   x <- random_matrix(60, 60)
   edges <- knn_graph(x, 3, backend = "cpu")
-  # More than a TiB of any.
+  # Each would need more than 1 TiB.
   many <- .Machine$integer.max
   calls <- list(
     function() nearest_to(x, 1, 2, permutations = many),

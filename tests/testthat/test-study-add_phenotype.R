@@ -15,7 +15,7 @@ test_that("the outcome is the last row of a matrix", {
     rownames(add_phenotype(unname(x), years, "relapse")),
     c(1:6, "relapse")
   )
-  # Points as any other.
+  # The new point is like any other.
   nn <- knn_search(found, 3)
   expect_identical(
     nearest_to(found, "relapse", 3)$index, nn$index[7, ]
@@ -60,7 +60,7 @@ test_that("of metafeatures the outcome is the last row and in no pair", {
   twice <- add_phenotype(found, rev(years), "death")
   expect_identical(unname(twice["relapse", ]), years)
   expect_identical(unname(twice[38, ]), rev(years))
-  # Of some of them.
+  # These are some of the metafeatures.
   some <- add_phenotype(m[c(36, 2), ], years, "relapse")
   expect_identical(rownames(some), c("g5 / g6", "g2", "relapse"))
   expect_identical(unname(some["relapse", ]), years)
@@ -109,7 +109,8 @@ test_that("an ExpressionSet gets a row, and NA for what is not known of it", {
   expect_true(all(is.na(Biobase::assayDataElement(found, "error")[7, ])))
   expect_identical(Biobase::fData(found)$symbol, c(letters[1:6], NA))
   expect_identical(Biobase::pData(found), Biobase::pData(set))
-  # By value, under another name; the original is as it was.
+  # The phenotype is given by value under another name, and the original is
+  # unchanged.
   expect_identical(
     Biobase::exprs(add_phenotype(set, rev(years), "other"))["other", ],
     stats::setNames(rev(years), colnames(x))
@@ -117,7 +118,7 @@ test_that("an ExpressionSet gets a row, and NA for what is not known of it", {
   expect_identical(dim(Biobase::exprs(set)), c(6L, 5L))
   suppressMessages(dropped <- add_phenotype(set, "death", missing = "drop"))
   expect_identical(unname(dim(dropped)), c(7L, 4L))
-  # No feature data.
+  # There is no feature data.
   bare <- add_phenotype(Biobase::ExpressionSet(x), years, "years")
   expect_true(methods::validObject(bare))
   expect_identical(Biobase::featureNames(bare), c(rownames(x), "years"))
@@ -153,7 +154,7 @@ test_that("a SummarizedExperiment gets a row likewise", {
     nearest_to(found, "relapse", 2, assay = "ratio"),
     nearest_to(SummarizedExperiment::assay(found), "relapse", 2)
   )
-  # In the assay that searches take.
+  # The phenotype is in the assay that searches use.
   SummarizedExperiment::assayNames(set)[[2]] <- "logcounts"
   logs <- add_phenotype(set, "years", "relapse")
   expect_identical(
@@ -231,7 +232,8 @@ test_that("two kinds are 0 and 1, and survival is martingale residuals", {
   skip_if_not_installed("survival")
   times <- survival::Surv(years, c(1, 0, 1, 1, 0))
   found <- add_phenotype(x, times, "relapse")["relapse", ]
-  # Events less those expected: Nelson and Aalen's cumulative hazard.
+  # These are the events minus the expected ones, by Nelson and Aalen's
+  # cumulative hazard.
   at_risk <- vapply(years, function(time) sum(years >= time), 0)
   status <- c(1, 0, 1, 1, 0)
   hazard <- vapply(years, function(time) {

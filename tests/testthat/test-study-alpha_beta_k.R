@@ -1,11 +1,12 @@
-# The naive reference: all sets of rows, and all pairs of samples one by one.
+# The naive reference tries all sets of rows and all pairs of samples.
 pair_facts <- function(x, class) {
   pairs <- utils::combn(ncol(x), 2)
   differ <- x[, pairs[1, ], drop = FALSE] != x[, pairs[2, ], drop = FALSE]
   list(differ = differ, other = class[pairs[1, ]] != class[pairs[2, ]])
 }
 
-# Least number of rows that differ (other class) and agree (same class).
+# Returns the least number of rows that differ (other class) and agree (same
+# class).
 set_facts <- function(facts, rows) {
   differ <- colSums(facts$differ[rows, , drop = FALSE])
   c(
@@ -97,7 +98,7 @@ test_that("one row that tells all is enough", {
 })
 
 test_that("rows that a pair can't do without are all taken", {
-  # Samples 1 and 4 differ in rows 1 to 4 only.
+  # Samples 1 and 4 differ only in rows 1 to 4.
   x <- cbind(0, c(0, 0, 0, 1, 1, 1), c(0, 0, 1, 0, 1, 0), c(1, 1, 1, 1, 0, 0))
   found <- alpha_beta_k(x, c(1, 2, 2, 2), alpha = "max", beta = 0)
   facts <- pair_facts(x, c(1, 2, 2, 2))

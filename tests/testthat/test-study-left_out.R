@@ -1,4 +1,4 @@
-# Five rows: g2 has a zero, g3 equals g4, g5 is constant.
+# Makes five rows: g2 has a zero, g3 equals g4, and g5 is constant.
 with_gaps <- function() {
   x <- random_matrix(5, 8, seed = 41)
   rownames(x) <- paste0("g", 1:5)
@@ -23,7 +23,7 @@ test_that("rows without values or variation are left out of every search", {
   x <- with_gaps()
   for_all_metrics(function(metric, sign, backend) {
     if (fsknn:::metric_facts(metric)$binary) {
-      return() # metafeatures of numbers are no zeros and ones
+      return() # metafeatures of numbers are not binary
     }
     ops <- c("-", "+", "*", "/")
     if (metric == "proportional") {
@@ -52,7 +52,7 @@ test_that("rows without values or variation are left out of every search", {
     expect_true(all(is.na(nn$index[left_out$point, ])))
     expect_true(all(is.na(asked$index[2, ])))
 
-    # As on the matrix with these rows isolated.
+    # The result is that of the matrix with these rows isolated.
     attr(nn, "left_out") <- NULL
     expect_identical(
       nn,
@@ -61,7 +61,7 @@ test_that("rows without values or variation are left out of every search", {
       ),
       label = paste(metric, sign, backend)
     )
-    # As on the matrix of the others.
+    # The result is that of the matrix of the others.
     kept <- all[-left_out$point, ]
     others <- knn_graph(kept, 3, metric, sign, backend = backend)
     attr(edges, "left_out") <- NULL

@@ -1,4 +1,4 @@
-# The naive reference: Fayyad and Irani's recursion on one row, in plain R.
+# The naive reference is Fayyad and Irani's recursion on one row, in plain R.
 entropy <- function(class) {
   p <- table(class) / length(class)
   p <- p[p > 0]
@@ -7,8 +7,8 @@ entropy <- function(class) {
 
 num_classes <- function(class) length(unique(class))
 
-# Every midpoint is tried here, boundary point or not: the theorem says that
-# none but boundary points can be best.
+# Tries every midpoint, boundary point or not: by the theorem, only boundary
+# points can be best.
 naive_cuts <- function(values, class) {
   n <- length(values)
   distinct <- sort(unique(values))
@@ -60,7 +60,7 @@ expect_naive <- function(x, class, ...) {
   invisible(found)
 }
 
-# Rows that tell of the class more and more.
+# Makes rows that are more and more informative about the class.
 shifted <- function(num_rows, class, seed = 1) {
   x <- random_matrix(num_rows, length(class), seed = seed)
   x + outer(seq_len(num_rows) / num_rows * 2, as.integer(factor(class)))

@@ -38,7 +38,7 @@ test_that("a name that several have is an error, and others are found", {
   m <- metafeatures(x, "-")
   expect_identical(m["BCAR1 - ARF1", ], x[2, ] - x[3, ])
   expect_identical(m["ARF1 - ARF1", ], x[1, ] - x[3, ])
-  # Of the two pairs of this name one is kept.
+  # One of the two pairs with this name is kept.
   expect_identical(m[c(2, 8), ]["ARF1 - ESR1", ], x[1, ] - x[4, ])
   many <- rep(rownames(m)[c(2, 4)], 600)
   expect_identical(fsknn:::find_metafeatures(m, many), rep(c(2L, 4L), 600))

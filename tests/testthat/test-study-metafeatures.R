@@ -6,7 +6,7 @@ small <- function(num_rows = 7, num_columns = 9) {
   x
 }
 
-# The same by the definition in words.
+# Computes the metafeatures by their definition.
 written_out <- function(x, ops, extra = NULL) {
   rows <- list(x)
   for (op in ops) {
@@ -32,7 +32,7 @@ test_that("metafeatures are the rows, then the pairs under each operator", {
   expect_identical(
     as.matrix(metafeatures(x[1:2, ], "+")), written_out(x[1:2, ], "+")
   )
-  # One column.
+  # There is one column.
   expect_identical(
     as.matrix(metafeatures(x[, 1, drop = FALSE], "*")),
     written_out(x[, 1, drop = FALSE], "*")
@@ -77,7 +77,7 @@ test_that("rows and columns are taken as of a matrix", {
   at <- cbind(c(9, 9, 70), c(1, 2, 5))
   expect_identical(m[at], all[at])
   expect_s3_class(m["g2 * g6", , drop = FALSE], "metafeatures")
-  # Taken from what was taken.
+  # Rows are selected from a selection.
   again <- m[40:60, ][c(3, 1), ]
   expect_identical(as.matrix(again), all[c(42, 40), ])
   expect_identical(again[rownames(all)[[40]], ], all[40, ])

@@ -1,4 +1,4 @@
-# Modules of different sizes, some larger than the number of samples.
+# Makes modules of different sizes, some larger than the number of samples.
 module_data <- function(sizes = c(30, 12, 5), num_samples = 18, seed = 3) {
   of <- rep(seq_along(sizes), sizes)
   base <- random_matrix(length(sizes), num_samples, seed)
@@ -9,7 +9,7 @@ module_data <- function(sizes = c(30, 12, 5), num_samples = 18, seed = 3) {
   list(x = x, of = of, base = base)
 }
 
-# By R's own decomposition of what scale() gives.
+# Uses R's own decomposition of the values of scale().
 naive_eigengene <- function(rows) {
   z <- scale(t(rows))
   v <- svd(z, nu = 1, nv = 0)$u[, 1]
@@ -45,7 +45,7 @@ test_that("eigengenes, hubs and what is explained are by definition", {
   expect_identical(found$modules$size, c(30L, 12L, 5L))
   expect_identical(rownames(found$eigengenes), paste0("ME", 1:3))
   expect_null(found$outcomes)
-  # The unit of a row does not matter, however far it is from 1.
+  # The unit of a row does not matter, even if it is far from 1.
   far <- data$x * rep_len(c(1e-300, 1, 1e305), nrow(data$x))
   expect_equal(module_summary(data$of, far), found, tolerance = 1e-9)
 })
@@ -137,7 +137,7 @@ test_that("outcomes are correlated as by cor.test(), of every kind", {
   alone <- module_summary(data$of, data$x, y)$outcomes
   expect_equal(alone[-1], of_y[-1], ignore_attr = "row.names")
   expect_identical(unique(alone$outcome), "outcome")
-  # One module is a family of one.
+  # One module is a family of one test.
   one <- module_summary(rep(1, 47), data$x, y, permutations = 19)$outcomes
   expect_identical(nrow(one), 1L)
   expect_identical(one$fdr, one$p_value)

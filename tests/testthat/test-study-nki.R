@@ -1,4 +1,4 @@
-# A fake of seventyGeneData's documented object: an ExpressionSet with the
+# Imitates seventyGeneData's documented object: an ExpressionSet with the
 # columns of the study's clinical table.
 fake_set <- function(num_probes, num_patients, days = FALSE) {
   probes <- paste0("NM_", seq_len(num_probes))
@@ -80,7 +80,8 @@ test_that("a metastasis has a time and an event, censored at last follow-up", {
   set <- fake_set(5, 4)
   clinical <- data.frame(
     EVENTmeta = event, TIMErecurrence = c(2, 3, 7, 1),
-    # The first had another recurrence before, the second lived on with one.
+    # The first patient had another recurrence before, and the second survived
+    # one.
     TIMEmeta = c(4, NA, NA, NA), TIMEsurvival = c(9, 6, 7, 5),
     row.names = Biobase::sampleNames(set)
   )
@@ -88,7 +89,8 @@ test_that("a metastasis has a time and an event, censored at last follow-up", {
   found <- clinical_of(fsknn:::study_from_set(set, "package", "name"))
   expect_identical(found$metastasis_years, c(4, 6, 7, 1))
   expect_identical(found$metastasis, c(TRUE, FALSE, FALSE, NA))
-  # breastCancerNKI's columns, in days; one patient's survival is not known.
+  # These are breastCancerNKI's columns, in days; one patient's survival is
+  # unknown.
   Biobase::pData(set) <- data.frame(
     e.dmfs = event, t.rfs = 365.25 * c(2, 3, 7, 1),
     t.dmfs = 365.25 * c(4, 3, 7, 1), t.os = 365.25 * c(9, 6, NA, 5),
@@ -96,7 +98,7 @@ test_that("a metastasis has a time and an event, censored at last follow-up", {
   )
   found <- clinical_of(fsknn:::study_from_set(set, "package", "name"))
   expect_equal(found$metastasis_years, c(4, 6, 7, 1))
-  # No columns for it: years to a relapse or of follow-up.
+  # Without such columns, years to a relapse or of follow-up are used.
   found <- clinical_of(fsknn:::study_from_set(fake_set(5, 4), "a", "b"))
   expect_identical(found$metastasis_years, found$relapse_years)
 })

@@ -1,4 +1,4 @@
-# Triples that go to a file while they are searched for.
+# Triples that are written to a file during the search.
 
 read_found <- function(file) {
   found <- utils::read.csv(file)
@@ -93,7 +93,7 @@ test_that("a file of triples prints, and wrong ones are errors", {
     threshold_triples(x, 0.5, format = "csv")
     threshold_triples(x, 0.5, file = "found.csv", format = "gml")
   })
-  # An error leaves what was there.
+  # After an error, the previous file is unchanged.
   before <- readLines("found.csv")
   expect_error(threshold_triples(x - 9, 0.5, file = "found.csv"))
   expect_identical(readLines("found.csv"), before)

@@ -116,7 +116,7 @@ test_that("CoMet's files of triples are read as they were", {
   at <- order(back$from, back$to, back$third)
   expect_identical(back$third[at], all$third)
   expect_identical(back$similarity[at], floor(255 * all$similarity) / 255)
-  # Place by place: by the middle one, then the last, then the first.
+  # Bytes are in order of the middle point, then the last, then the first.
   expect_identical(order(back$to, back$third, back$from), seq_len(165))
   some <- threshold_triples(x, 0.6)
   write_comet_metrics(some, "records")

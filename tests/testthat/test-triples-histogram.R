@@ -1,4 +1,4 @@
-# Counts of all triples, against every triple by itself.
+# Counts of all triples, compared with every triple by itself.
 
 test_that("bins hold what they should, ends too", {
   x <- counts_matrix(16, 6)

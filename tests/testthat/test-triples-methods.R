@@ -1,4 +1,4 @@
-# What triples print as, their rows and their summary.
+# Print, rows and summary of triples.
 
 example_triples <- function() {
   x <- rbind(

@@ -1,8 +1,8 @@
-# The best triples of each point, against every triple by itself.
+# The best triples of each point, compared with every triple by itself.
 
 naive_nearest <- function(x, k, of = seq_len(nrow(x))) {
   all <- naive_triples(x)
-  # Ties are ties: what differs by rounding alone does not.
+  # Rounding makes ties of values that differ only by rounding errors.
   all$similarity <- round(all$similarity, 12)
   rows <- lapply(of, function(point) {
     ends <- as.matrix(all[1:3])

@@ -1,4 +1,4 @@
-# The plan of a search for triples, beside the search.
+# The plan of a search for triples, compared with the search.
 
 test_that("a plan counts what is asked of, and foretells what is found", {
   x <- exp(random_matrix(260, 9))
@@ -10,7 +10,7 @@ test_that("a plan counts what is asked of, and foretells what is found", {
   found <- triple_histogram(x, c(0.6, 1))$triples
   expect_gt(plan$expected, found / 1.5)
   expect_lt(plan$expected, found * 1.5)
-  # All are looked at where no pair leaves one out.
+  # All triples are computed if no pair can be pruned.
   expect_identical(plan$comparisons, choose(260, 3) * 9)
 })
 
@@ -30,14 +30,14 @@ test_that("plans of stages add up, and a query has the triples of its points", {
   }
 })
 
-# Six groups of points.
+# Makes six groups of points.
 six_groups <- function(noise) {
   exp(2 * random_matrix(6, 160)[rep(1:6, 50), ] +
         noise * random_matrix(300, 160, 2))
 }
 
 test_that("the path is the one that the search takes, and both say so", {
-  # Few pairs are alike, and few triangles of them have room for a triple.
+  # Few pairs are similar, and few triangles of them can have such a triple.
   x <- six_groups(0.7)
   plan <- triple_plan(x, 0.85)
   expect_identical(plan$path, "pairs")
@@ -90,7 +90,7 @@ test_that("plans print", {
 })
 
 test_that("a threshold that a sample names is counted before it is told", {
-  # Rare triples: no sample of 96 points has them.
+  # Triples are rare, so no sample of 96 points has one.
   x <- exp(random_matrix(260, 8))
   x[1:40, ] <- x[rep(1:8, 5), ] * (1 + 0.01 * abs(random_matrix(40, 8, 2)))
   for (most in c(10, 1000)) {

@@ -25,7 +25,7 @@ test_that("dozens of decompositions give one answer and one checksum", {
             )
           }
         }
-        # Stages of stages.
+        # Each stage is itself divided into stages.
         folders <- replicate(3, withr::local_tempdir())
         parts <- lapply(1:3, function(i) {
           threshold_triples(
@@ -123,7 +123,7 @@ test_that("a folder knows which triples it is of, and what is in it", {
     knn_search(x, 3, checkpoint = folder, backend = "cpu")
     knn_work(folder, backend = "gpu")
   })
-  # The work's size as it stands in the folder.
+  # The folder records the size of the work.
   expect_match(format(knn_status(folder))[[2]], "triples of at least 0.6")
   for (file in task_files(folder)[c(2, 3)]) {
     bytes <- readBin(file, "raw", file.size(file))
@@ -167,12 +167,12 @@ test_that("room and a file are each call's own, the folder's triples all's", {
   unlink(list.files(folder, "failure", full.names = TRUE))
   expect_identical(knn_work(folder), 4L)
   expect_identical(knn_collect(folder), whole)
-  # Made by a call that writes a file.
+  # The folder is made by a call that writes a file.
   folder <- withr::local_tempdir()
   file <- withr::local_tempfile(fileext = ".csv")
   threshold_triples(x, 0.2, checkpoint = folder, file = file)
   expect_identical(knn_collect(folder), whole)
-  # By one that does not, in one task.
+  # The folder is made by a call that writes no file, with one task.
   query <- c("g21", "g2")
   threshold_triples(x, 0.2, query = query, file = file)
   lines <- readLines(file)
@@ -200,8 +200,8 @@ test_that("a search that was killed goes on, and others may join in", {
   data <- withr::local_tempfile()
   saveRDS(x, data)
   folders <- replicate(3, withr::local_tempdir())
-  # One child does all three, and is killed within each: it does the next one
-  # when it is asked to.
+  # One child makes all three calls and is killed in each. It starts the next
+  # call on request.
   for (i in seq_along(calls)) {
     folder <- folders[[i]]
     child <- start_child(c(
@@ -252,7 +252,7 @@ test_that("what a search holds is given back when it ends, not as garbage", {
   local_functions(cpp_close_triples = function(handle) {
     given_back <<- given_back + 1L
     give_back(handle)
-    # Once more is no fault.
+    # Releasing twice is allowed.
     give_back(handle)
   })
   expect_given_back <- function(call) {

@@ -1,4 +1,4 @@
-# Triples above a similarity, against every triple by itself.
+# Triples above a similarity, compared with every triple by itself.
 
 test_that("all triples of at least so much are found, ties and zeros too", {
   cases <- list(
@@ -8,7 +8,7 @@ test_that("all triples of at least so much are found, ties and zeros too", {
     x <- counts_matrix(case[[1]], case[[2]])
     expected <- naive_triples(x)
     for (least in c(0, 0.5, 0.75, 0.8, 0.95, 1)) {
-      # What sums of whole numbers make is exact but for one rounding.
+      # Sums of whole numbers are exact except for one rounding.
       at <- expected$similarity >= least - 1e-14
       found <- threshold_triples(x, least)
       expect_s3_class(found, "fsknn_triples")

@@ -9,24 +9,24 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// With very many features a chunk is smaller, so that an interrupt still waits
-// for a fraction of a second: this many products and sums.
+// With very many features a chunk is smaller, so that an interrupt waits for a
+// fraction of a second: for this many products and sums.
 constexpr double kLargestChunkWork = 1.4e11;
-// The same where tensor cores make them, which some are so many times as fast.
+// The same on tensor cores, which on some GPUs are that many times as fast.
 constexpr double kLargestLanesWork = 8 * kLargestChunkWork;
-// Rows of fewer features, and fewer rows, are as soon done without tensor
-// cores: to join the lanes takes as long as their sums.
+// With fewer features or fewer points tensor cores save no time: joining the
+// lanes takes as long as their sums.
 constexpr std::int64_t kLeastLaneFeatures = 256;
 constexpr std::int64_t kLeastLanePoints = 1024;
-// Seconds of an H100 or an H200: for each feature of a neighbour that the exact
-// step gathers after a filter, on the one that gathers faster; of a pair on
-// tensor cores, for each feature and to join its lanes; and of a pair that one
-// of its rows selects from.
+// Seconds on an H100 or an H200: for each feature of a neighbour that the exact
+// step gathers after a filter, on the faster of the two; for each feature of a
+// pair on tensor cores; to join a pair's lanes; and to select from a pair for
+// one of its rows.
 constexpr double kGatherSeconds = 1.8e-12;
 constexpr double kProductSeconds = 5.0e-14;
 constexpr double kJoinSeconds = 1.5e-11;
 constexpr double kSelectSeconds = 2.6e-11;
-// The distance kernel's grid has no more tiles of rows.
+// The distance kernel's grid has at most this many rows.
 constexpr std::int64_t kMostChunk = 65535 * kChunkUnit;
 
 std::int64_t largest_chunk(std::int64_t padded, double most_work) {
@@ -43,7 +43,7 @@ double bytes_prepared(const SearchSizes& s, std::int64_t chunk) {
   const double places =
       static_cast<double>(round_up(s.points, chunk) +
                           (s.queries > 0 ? round_up(s.queries, chunk) : 0));
-  // Rows, their sums, the points' numbers, and where each point stands.
+  // The rows, their sums, the points' numbers, and the place of each point.
   return places * (static_cast<double>(s.padded) * 8 + 12) +
          static_cast<double>(s.given + s.queries) * 4 +
          bytes_preparing(std::max(s.given, s.queries), s.features, s.ranked) +
@@ -82,8 +82,8 @@ std::int64_t automatic_chunk(const SearchSizes& s, std::int64_t num_devices,
   }
 }
 
-/// What the float64 pass holds of points that come in panels: one panel of rows
-/// and two of columns, what preparing them takes, and where each point stands.
+/// The memory of the float64 pass over points in panels: one panel of rows and
+/// two of columns, the memory to prepare them, and the place of each point.
 double bytes_panels(const PlanInput& in, std::int64_t chunk) {
   const SearchSizes s(in);
   const double row_bytes = static_cast<double>(s.padded) * 8 + 12;
@@ -146,7 +146,7 @@ Plan plan_all_pairs(const PlanInput& in, double bytes_usable, int blocks) {
   p.chunks_per_split = ceil_div(s.points, p.chunk_size);
   p.padded_points = p.chunks_per_split * p.chunk_size;
   p.padded_queries = p.num_splits * p.chunk_size;
-  // No more devices than splits, and none left with nothing to do.
+  // There are no more devices than splits, and each has a split.
   p.splits_per_segment =
       ceil_div(p.num_splits, std::min<std::int64_t>(devices, p.num_splits));
   p.num_segments = ceil_div(p.num_splits, p.splits_per_segment);
@@ -179,7 +179,8 @@ Plan plan_all_pairs_panels(const PlanInput& in, double bytes_usable) {
   cut.chunk_size = chunk;
   Plan p = plan_all_pairs(cut, bytes_usable);
   p.streamed = true;
-  // The columns once for each split of rows, and again for the correlations.
+  // The columns are read once for each split of rows, and again for the
+  // correlations.
   p.num_passes = 1 + p.num_splits * (in.correlation ? 2 : 1);
   p.bytes_prepared = bytes_panels(in, chunk);
   p.bytes_working = bytes_working_streamed(s, chunk);
@@ -224,7 +225,8 @@ bool all_pairs_pay(const PlanInput& in) {
   const double n = static_cast<double>(in.num_points);
   const double d = static_cast<double>(in.num_features);
   const double devices = std::max(1, in.num_workers);
-  // For a row. Of a graph each device makes pairs of its own points once.
+  // The number of pairs for a row. In a graph each device computes pairs of its
+  // own points only once.
   const double made = in.num_queries > 0 ? n : n - n / (2 * devices);
   return static_cast<double>(in.k) * kGatherSeconds * d >
          made * (kProductSeconds * d + kJoinSeconds) + n * kSelectSeconds;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The plan of every pair in doubles, of points that a device holds or that come
-// in panels; and what any plan counts with.
+// The plan for all pairs in doubles, with points held by a device or in panels;
+// and the sizes that every plan uses.
 
 #include <cstdint>
 
@@ -13,41 +13,43 @@
 namespace fsknn {
 namespace cuda {
 
-// 8,192 x 8,192 distances are 512 MiB: enough to fill any GPU, little enough to
-// fit one, and a fraction of a second.
+// 8,192 x 8,192 distances take 512 MiB: enough to fill any GPU, small enough to
+// fit on one, and a fraction of a second.
 static constexpr std::int64_t kLargestChunk = 8192;
-// Smaller chunks are not made only to give every GPU one.
+// Chunks are not made smaller than this only to give every GPU one.
 static constexpr std::int64_t kLeastShare = 1024;
 
-/// The numbers of a search.
+/// The sizes of a search.
 struct SearchSizes {
   explicit SearchSizes(const PlanInput& input);
   std::int64_t rows, points, given, queries, features, padded, k;
-  double made_from;  ///< bytes, of points that devices make
+  double made_from;  ///< bytes of points that devices generate
   bool correlation;
-  bool ranked;  ///< or may be
+  bool ranked;  ///< or may be ranked
 };
 
-/// Pieces of the answer on their way to the host, of lists of `rows` rows.
+/// The bytes of an answer's pieces in transfer to the host, for lists of `rows`
+/// rows.
 double bytes_answer(std::int64_t rows, std::int64_t k);
 
-/// Every pair, of points that are held: what fits, or else the smallest chunks.
-/// blocks: of threads of a device, for products on tensor cores; 0: without.
+/// Plans all pairs of held points with chunks that fit, or else with the
+/// smallest chunks. blocks: of threads on a device for products on tensor
+/// cores; 0: without.
 Plan plan_all_pairs(const PlanInput& input, double bytes_usable,
                     int blocks = 0);
 
-/// Lets such a plan of a graph meet pairs once, as far as there is room for the
-/// lists of more splits. Returns of how many at a time.
+/// Makes such a plan of a graph compare pairs only once, as far as the lists of
+/// more splits fit in memory. Returns the number of splits at a time.
 std::int64_t meet_in_bands(Plan& plan, double bytes_usable);
 
-/// Whether tensor cores make the products, where no filter does.
+/// Whether tensor cores can compute the products without a filter.
 bool tensor_cores_serve(const PlanInput& input, const GpuFacts& gpus);
 
-/// Whether all pairs on tensor cores are sooner made than those that a filter
-/// leaves, which are gathered one by one: many neighbours of long rows.
+/// Whether all pairs on tensor cores are faster than a filter, whose candidates
+/// are gathered one by one: this is so for many neighbours of long rows.
 bool all_pairs_pay(const PlanInput& input);
 
-/// The same of points that come in panels.
+/// Plans all pairs of points in panels.
 Plan plan_all_pairs_panels(const PlanInput& input, double bytes_usable);
 
 }  // namespace cuda

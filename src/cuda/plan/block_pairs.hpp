@@ -1,7 +1,8 @@
 #pragma once
 
-// How a filter meets two blocks of points, each pair once and for both its
-// points: where points stand, and in which order slots meet. Plain C++.
+// How a filter compares two blocks of points, each pair once and for both its
+// points: the slots of points, and the order in which they are compared. Plain
+// C++.
 
 #include <cstdint>
 #include <vector>
@@ -12,12 +13,12 @@
 namespace fsknn {
 namespace cuda {
 
-/// The two sides in the filter's blocks of slots: first those of the columns,
-/// by place, then those of the rows, whose places follow. A filter's jobs take
-/// column blocks modulo their number: so row block I, counted from the rows'
-/// first one, meets column block I + delta, and in as many rounds as there are
-/// column blocks each pair of blocks meets once. There are no fewer columns
-/// than rows: in one round no block meets two others.
+/// The two sides in the filter's blocks of slots: first the columns by place,
+/// then the rows, whose places follow. A filter's jobs use column blocks modulo
+/// their number. So row block I, counted from the first row block, is compared
+/// with column block I + delta. In as many rounds as there are column blocks
+/// each pair of blocks is compared once. There are at least as many columns as
+/// rows, so that no block occurs twice in a round.
 struct BlockPairs {
   BlockPairs(std::int64_t columns, std::int64_t rows)
       : num_columns(columns),
@@ -30,7 +31,7 @@ struct BlockPairs {
   std::int64_t num_slots() const {
     return (column_blocks + row_blocks) * kFilterBlock;
   }
-  /// The place of the point in each slot; -1: none.
+  /// The place of the point in each slot; -1: padding.
   std::vector<std::int32_t> places() const {
     std::vector<std::int32_t> places(static_cast<std::size_t>(num_slots()), -1);
     std::int32_t place = 0;
@@ -51,13 +52,13 @@ struct BlockPairs {
     rounds.depth = depth;
     rounds.chunk_size = chunk_size;
     rounds.multiprocessors = multiprocessors;
-    // As of queries, by rounds that begin with one block; but no list is
-    // filled, and each pair is for both.
+    // As for queries, rounds begin with one block. But no list is filled, and
+    // each pair is for both points.
     rounds.symmetric = false;
     rounds.fill_blocks = 1;
     std::vector<FilterJobs> all = schedule_filter(rounds);
     for (FilterJobs& jobs : all) {
-      // What comes into a list are pairs of two points, one of either side.
+      // Every pair in a list consists of two points, one from each side.
       jobs.symmetric = jobs.all_valid = true;
       jobs.fill = false;
       jobs.filled = 0;

@@ -8,29 +8,29 @@ namespace cuda {
 namespace {
 
 constexpr std::int64_t kMostFilteredPoints = std::int64_t{1} << 30;
-// Beyond so many neighbours the lists of candidates take more memory than they
-// are worth, and the float64 pass with its merging selection does all.
+// With more neighbours the lists of candidates take more memory than they are
+// worth. The float64 pass, with its merging selection, computes everything.
 constexpr std::int64_t kMostFilteredNeighbours = 2048;
-// Below so many pairs' features floats take no longer than looking at the
-// points does: some milliseconds.
+// Below this many features of pairs floats take no longer than sampling the
+// points, which is some milliseconds.
 constexpr double kLeastDifferences = 3.0e10;
 
-/// What the searches differ in. None of it is for the answer's sake: a form
-/// that a search does not take would be slower there, has no room, or was not
+/// The forms that each search may use. They do not affect the answer: a form
+/// that a search does not use would be slower there, has no room, or was not
 /// tried.
 struct SearchRule {
   FilteredSearch search;
-  /// Products of bytes leave many pairs, which lists that are settled before
-  /// the last rounds put up with.
+  /// Products of bytes pass many pairs. This is acceptable where lists are
+  /// re-ranked exactly before the last rounds.
   bool bytes;
-  /// Centred rows are longer: there has to be room beside all else.
+  /// Centred rows are longer, so that they need room beside everything else.
   bool centred;
-  /// Codes are given up where a point, once made, is no small whole number: see
-  /// PairFilter::suits(). Not tried of two blocks.
+  /// Codes are abandoned if a point turns out not to be a small whole number:
+  /// see PairFilter::suits(). This was not tried for two blocks.
   bool codes;
-  /// Codes of products are of rows of 0 and 1, and queries may be others.
+  /// Codes of products need rows of 0 and 1, and queries may differ.
   bool product_codes;
-  /// Differences of whole numbers; else of floats only.
+  /// Differences of whole numbers; else only of floats.
   bool whole_differences;
 };
 
@@ -62,7 +62,7 @@ bool any_filter(FilterKind filter) {
   throw_unknown("filter", static_cast<int>(filter));
 }
 
-/// Whether a filter of so many points pays at all.
+/// Whether a filter of that many points pays at all.
 bool pays(const FilterAsked& in) {
   switch (in.search) {
     case FilteredSearch::graph:
@@ -92,23 +92,23 @@ bool pays(const FilterAsked& in) {
   throw_unknown("filtered search", static_cast<int>(in.search));
 }
 
-/// Whether bytes may pay at all, however few more they leave: where a row meets
-/// so few points there is no need to look at any.
+/// Whether bytes may pay at all, however few pairs they pass. If a row is
+/// compared with too few points, no sample is needed.
 bool bytes_may_pay(const FilterAsked& in, double candidate_cost) {
   return static_cast<double>(in.num_points) *
              static_cast<double>(in.num_features) >=
          candidate_cost * static_cast<double>(in.k) / 4;
 }
 
-/// A row of bytes is turned in shared memory, in doubles, beside what else its
-/// block of threads has.
+/// The bytes of shared memory to rotate a row of bytes in doubles, in addition
+/// to the other needs of its block of threads.
 std::int64_t bytes_to_turn(const FilterAsked& in) {
   return 8 * (RowsInForm(NumberForm::byte, in.unit, in.num_features).depth -
               2 * error_parts(in.num_features)) +
          1024;
 }
 
-/// Whether such devices may filter by this form, and the search takes it. A
+/// Whether such devices can filter in this form and the search uses it. A
 /// search may still find that its points do not suit.
 bool serves(const NumberFormEntry& entry, const FilterAsked& in,
             const GpuFacts& gpus) {
@@ -134,8 +134,8 @@ bool serves(const NumberFormEntry& entry, const FilterAsked& in,
   throw_unknown("number form", static_cast<int>(entry.form));
 }
 
-/// Whether the form is taken, of those that serve: as it pays, where nothing is
-/// asked for; else no narrower numbers than those.
+/// Whether a form that serves is used: if nothing is requested, when it pays;
+/// else if its numbers are not narrower than those requested.
 bool suits(const NumberFormEntry& entry, const FilterAsked& in,
            double candidate_cost) {
   const double work = static_cast<double>(in.num_points) *
@@ -151,7 +151,8 @@ bool suits(const NumberFormEntry& entry, const FilterAsked& in,
       return in.asked.any() ? in.asked.bits <= bits_of(entry.form)
                             : work >= kLeastDifferences;
     case NumberForm::half:
-      // Floats do as well, which no other search multiplies.
+      // Only this search multiplies floats, so that it accepts a request for
+      // them.
       return in.search != FilteredSearch::pairwise ||
              in.asked.numbers != FilterNumbers::float32;
     case NumberForm::none:
@@ -161,7 +162,7 @@ bool suits(const NumberFormEntry& entry, const FilterAsked& in,
   throw_unknown("number form", static_cast<int>(entry.form));
 }
 
-/// The form whose numbers are asked for by name, where one serves.
+/// The form whose numbers are requested by name, if it serves.
 NumberForm named_form(const FilterAsked& in, const GpuFacts& gpus) {
   for (const NumberFormEntry& entry : kNumberForms)
     if (entry.numbers == in.asked.numbers && serves(entry, in, gpus))
@@ -169,15 +170,15 @@ NumberForm named_form(const FilterAsked& in, const GpuFacts& gpus) {
   return NumberForm::none;
 }
 
-/// The first form that serves, but for codes: these stand for what may take
-/// their place, too.
+/// The first form that serves, except codes, whose replacement is chosen here
+/// as well.
 NumberForm first_form(const FilterAsked& in, const GpuFacts& gpus,
                       double candidate_cost) {
   for (const NumberFormEntry& entry : kNumberForms)
     if (entry.form != NumberForm::code && serves(entry, in, gpus) &&
         suits(entry, in, candidate_cost))
       return entry.form;
-  // Sums over common samples are made in float32 by any device.
+  // Any device computes sums over common samples in float32.
   return in.search == FilteredSearch::pairwise ? NumberForm::single
                                                : NumberForm::none;
 }
@@ -208,7 +209,7 @@ FilterChoice choose_filter(const FilterAsked& in, const GpuFacts& gpus) {
   choice.forced = in.asked.any() && (form == NumberForm::byte ||
                                      form == NumberForm::byte_difference ||
                                      form == NumberForm::word_difference);
-  // Whoever names halves means those of rows as they are.
+  // A request for halves by name means rows that are not centred.
   choice.may_centre =
       rule_of(in.search).centred && in.asked.numbers != FilterNumbers::float16;
   return choice;

@@ -1,10 +1,10 @@
 #pragma once
 
-// Which filter a search has: the one place where that is decided. What it
-// knows without looking at any point is here; what a sample of the points says
-// (PairFilter::learn()) takes its answer down RowsInForm::otherwise(), form by
-// form. Plain C++, tested without a GPU; the table of forms by searches in
-// CONTRIBUTING.md is made by asking this.
+// Chooses the filter of a search; nothing else decides this. The choice here
+// uses facts that need no point. A sample of the points (PairFilter::learn())
+// may then move on along RowsInForm::otherwise(), form by form. Plain C++,
+// tested without a GPU. The table of forms by searches in CONTRIBUTING.md is
+// generated from it.
 
 #include <cstdint>
 
@@ -23,36 +23,37 @@ enum class FilteredSearch {
   graph_by_groups,  ///< all groups at once
   queries,          ///< against held points
   within,           ///< pairs within a distance of held points
-  queries_within,   ///< queries within a distance of them
+  queries_within,   ///< queries within a distance of held points
   blocks,           ///< pairs between two blocks, both held
-  pairwise          ///< values are missing: over common samples (missing/)
+  pairwise          ///< missing values: over common samples (missing/)
 };
 
-/// What a filter is asked for.
+/// The search for which a filter is chosen.
 struct FilterAsked {
   FilteredSearch search = FilteredSearch::graph;
-  FilterKind filter = FilterKind::none;  ///< as the metric declares
+  FilterKind filter = FilterKind::none;  ///< declared by the metric
   bool unit = false;                     ///< products of rows of length 1
   bool squares = false;                  ///< squared differences of raw rows
-  std::int64_t num_points = 0;           ///< that each row meets
+  std::int64_t num_points = 0;           ///< with which each row is compared
   std::int64_t num_rows = 0;
   std::int64_t num_features = 0;
   std::int64_t k = 0;  ///< 0: all within a distance
   AskedNumbers asked;
 
   FilterAsked() = default;
-  /// Of such a request's metric, but for the sizes.
+  /// Takes all but the sizes from the request and its metric.
   FilterAsked(FilteredSearch kind, const Request& request);
 };
 
-/// What it is, before a sample of the points says more.
+/// The choice before a sample of the points refines it.
 struct FilterChoice {
-  RowsInForm rows;  ///< of NumberForm::none: there is no filter
-  /// In that form, whether or not it pays.
+  RowsInForm rows;  ///< of NumberForm::none: no filter
+  /// Whether the form was requested, so that it is used even if it does not
+  /// pay.
   bool forced = false;
-  /// Rows may be centred where there is room: RowsInForm::may_centre.
+  /// Whether rows may be centred if there is room: RowsInForm::may_centre.
   bool may_centre = false;
-  /// byte_candidate_cost()
+  /// See byte_candidate_cost().
   double candidate_cost = byte_candidate_cost(kMostSettled);
 
   bool usable() const { return rows.form != NumberForm::none; }
@@ -61,13 +62,13 @@ struct FilterChoice {
   }
 };
 
-/// Such devices' filter; none where none pays, or has a bound.
+/// Chooses the filter for such devices; none if none pays or has a bound.
 FilterChoice choose_filter(const FilterAsked& asked, const GpuFacts& gpus);
 
-/// Fewer points, or queries, are done in doubles as fast.
+/// With fewer points, or queries, doubles are as fast.
 static constexpr std::int64_t kLeastFilteredPoints = 4096;
 static constexpr std::int64_t kLeastFilteredQueries = 256;
-/// And points on either side of two blocks.
+/// The same for the points on either side of two blocks.
 static constexpr std::int64_t kLeastSideFiltered = kFilterBlock;
 
 }  // namespace cuda

@@ -1,6 +1,6 @@
 #pragma once
 
-// Where points stand in the filter: blocks of slots.
+// The places of points in the filter: blocks of slots.
 
 #include <cstdint>
 #include <vector>
@@ -11,14 +11,14 @@
 namespace fsknn {
 namespace cuda {
 
-/// The filter's rows and columns of pairs come in blocks of this many points.
+/// The filter's rows and columns come in blocks of this many points.
 static constexpr std::int64_t kFilterBlock = 256;
 static constexpr std::int64_t kFilterSlab = kFilterBlock / 2;
 
-/// Points in the filter's blocks, an odd number of blocks, so that in round
-/// delta block I meets block I + delta, and each unordered pair of blocks is
-/// met once. The points are spread evenly: block I has those of places from
-/// first_place(I) on.
+/// Points in the filter's blocks. The number of blocks is odd, so that in round
+/// delta block I is compared with block I + delta, and each unordered pair of
+/// blocks is compared once. The points are spread evenly: block I has those
+/// from place first_place(I) on.
 struct FilterBlocks {
   explicit FilterBlocks(std::int64_t points)
       : num_points(points),
@@ -35,13 +35,13 @@ struct FilterBlocks {
   std::vector<std::int32_t> places() const;
 };
 
-/// The blocks of a device's segment, of `count` devices'.
+/// The first block of a device's segment, among `count` devices.
 inline std::int64_t first_block_of(const FilterBlocks& blocks, int device,
                                    int count) {
   return blocks.count * device / count;
 }
 
-/// Slots of queries: whole blocks of them.
+/// Slots of queries: whole blocks.
 inline std::int64_t query_slots(std::int64_t num_queries) {
   return round_up(num_queries, kFilterBlock);
 }

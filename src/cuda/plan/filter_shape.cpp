@@ -5,8 +5,8 @@
 namespace fsknn {
 namespace cuda {
 std::int32_t candidates_for(std::int64_t k) {
-  // A round brings about k more, the first two k more than that; the rest is
-  // for how much that varies.
+  // A round adds about k candidates, the first two k more. The rest is for
+  // random variation.
   return k <= 32     ? 256
          : k <= 64   ? 512
          : k <= 256  ? 1024
@@ -19,8 +19,8 @@ std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k) {
   const FilterBlocks blocks(num_points);
   const std::int64_t a_block = num_points / blocks.count;
   const std::int64_t fewest = ceil_div(k + k / 32 + 8, a_block) | 1;
-  // The k-th of one block's is near the middle of all: the next round would
-  // bring half of its pairs.
+  // The k-th of one block would be near the median of all points, so that the
+  // next round would pass half of its pairs.
   return k > kFilterBlock / 4 ? std::max<std::int64_t>(3, fewest) : fewest;
 }
 
@@ -38,7 +38,7 @@ WideRows::WideRows(std::int64_t num_slots, std::int32_t list_capacity,
     capacity *= 2;
   constexpr double bytes = 64.0 * (1 << 20);
   constexpr std::int64_t most = 64 * kFilterBlock;
-  // In the filter's form and in doubles, and what is kept of each.
+  // The bytes of a row in the filter's form, in doubles, and of its state.
   row_bytes = static_cast<double>(form_bytes + padded * 8 + 32);
   const std::int64_t fit = static_cast<std::int64_t>(bytes / row_bytes);
   const std::int64_t have_lists = num_slots * list_capacity / capacity;

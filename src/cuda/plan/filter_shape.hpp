@@ -1,6 +1,6 @@
 #pragma once
 
-// What the filter of a search is: its rows' form and its lists of candidates.
+// The filter of a search: the form of its rows and its lists of candidates.
 
 #include <cstdint>
 
@@ -11,48 +11,49 @@
 namespace fsknn {
 namespace cuda {
 
-/// Candidates that a row of the filter has room for.
+/// The number of candidates for which a row of the filter has room.
 std::int32_t candidates_for(std::int64_t k);
 
-/// The longest list there is.
+/// The capacity of the longest lists.
 static constexpr std::int32_t kMostCandidates = 8192;
 
-/// Blocks that a list's first entries are: with some to spare more points than
-/// k, an odd number of blocks.
+/// The number of blocks that are a list's first entries: an odd number, with
+/// some more points than k.
 std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
 
-/// Queries that are filtered at a time: their lists are to fit in 1 GiB.
+/// The number of queries that are filtered at a time, with lists of at most 1
+/// GiB.
 std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k);
 
-/// What the plan knows of the filter that a search would use.
+/// The facts about a search's filter in its plan.
 struct FilterShape : FilterChoice {
-  double bytes_sums = 0;         ///< of sums over stretches of features
-  std::int32_t capacity = 0;     ///< candidates that a list has room for
-  std::int64_t fill_blocks = 1;  ///< blocks that a list's first entries are
+  double bytes_sums = 0;         ///< for sums over ranges of features
+  std::int32_t capacity = 0;     ///< candidates in a list
+  std::int64_t fill_blocks = 1;  ///< blocks that are a list's first entries
 };
-/// Of such a search; FilteredSearch::graph is one of queries where there are
-/// some.
+/// The filter of such a search. FilteredSearch::graph becomes queries if there
+/// are some.
 FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus,
                          FilteredSearch search);
 
-/// The same with room for centred rows, where these may be better.
+/// The same with room for centred rows, if these may be better.
 FilterShape with_room_to_centre(const FilterShape& shape, const GpuFacts& gpus);
 
-/// The filter's rows and candidate lists of a search, and the lists of
+/// The bytes of a search's filter rows, its candidate lists and its lists of
 /// neighbours.
 double bytes_filter(const PlanInput& input, const FilterShape& shape);
 
-/// How rows whose candidates overflowed are filtered again: so many at a time,
-/// with lists that are up to sixteen times as long, in the memory of the
-/// search's own.
+/// How rows whose candidates overflowed are filtered again: this many at a
+/// time, with lists up to sixteen times as long, in the memory of the search's
+/// lists.
 struct WideRows {
-  /// form_bytes: a slot's, of the filter.
+  /// form_bytes: of a slot in the filter's form.
   WideRows(std::int64_t num_slots, std::int32_t list_capacity,
            std::int64_t form_bytes, std::int64_t padded);
   std::int32_t capacity;
   std::int64_t rows;  ///< whole blocks
-  double row_bytes;   ///< besides the lists
-  bool own_lists;     ///< the search's are too few for one block
+  double row_bytes;   ///< without the lists
+  bool own_lists;     ///< the search's lists are too few for one block
   double bytes() const {
     return static_cast<double>(rows) *
            (row_bytes + (own_lists ? 8.0 * capacity : 0.0));

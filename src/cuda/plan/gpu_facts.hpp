@@ -1,6 +1,6 @@
 #pragma once
 
-// What a plan needs to know of the devices. No CUDA type in sight.
+// The facts about devices that a plan needs, without CUDA types.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,16 +12,17 @@ namespace fsknn {
 namespace cuda {
 
 struct GpuFacts {
-  double bytes_free = 0;          ///< of the one that has least; 0: not known
-  int capability = 0;             ///< 10 * major + minor, the least of all
-  int most_capability = 0;        ///< the most
-  std::int64_t shared_bytes = 0;  ///< that a block may have on each
-  bool hopper_code = true;        ///< Device::hopper_code of each
-  double bytes_limit = 0;         ///< no more than this on each; 0: no limit
-  int multiprocessors = 0;        ///< of the one that has most
+  double bytes_free = 0;    ///< of the device with the least; 0: unknown
+  int capability = 0;       ///< 10 * major + minor, the least of all devices
+  int most_capability = 0;  ///< the largest of all devices
+  std::int64_t shared_bytes = 0;  ///< available to a block on each device
+  bool hopper_code = true;        ///< Device::hopper_code of every device
+  double bytes_limit = 0;         ///< limit on each device; 0: no limit
+  int multiprocessors = 0;        ///< of the device with the most
 
-  /// What a plan may use on each; 0: not known. Less than is free, for the
-  /// context, the modules and fragmentation.
+  /// The bytes that a plan may use on each device; 0: unknown. This is less
+  /// than the free memory, to leave room for the context, modules and
+  /// fragmentation.
   double bytes_usable() const {
     constexpr double share = 0.9;
     const double free = share * bytes_free;
@@ -30,7 +31,7 @@ struct GpuFacts {
   }
 };
 
-/// Of devices of different kinds, what all can do. bytes_limit: the request's.
+/// The common abilities of different devices. bytes_limit: the request's.
 inline GpuFacts facts_of(const std::vector<Device>& devices,
                          double bytes_limit) {
   GpuFacts facts;

@@ -12,17 +12,17 @@ namespace {
 
 using Lists = PointGroups::Lists;
 
-/// Of which kind a launch is.
+/// The kinds of launches.
 enum Kind { fill, both_sides, one_side, num_kinds };
 
-/// Jobs of a batch by round and kind, until all are known.
+/// Collects the jobs of a batch by round and kind.
 class Rounds {
  public:
   Rounds(GroupBatch& batch, const GroupMeetings& meetings)
       : batch_(batch), meetings_(meetings) {}
 
-  /// Row block `row` meets `count` blocks from `column` on. Those that follow
-  /// the last job of the kind are added to it.
+  /// Adds the comparison of row block `row` with `count` blocks from `column`
+  /// on. Blocks that continue the last job of the kind extend it.
   void meet(std::size_t round, Kind kind, std::int64_t row, std::int64_t column,
             std::int64_t position = 0) {
     while (jobs_.size() <= round) jobs_.emplace_back(num_kinds);
@@ -44,7 +44,7 @@ class Rounds {
                     static_cast<std::int32_t>(column), first, first + 1});
   }
 
-  /// Writes them to the batch, in launches.
+  /// Writes the jobs to the batch, in launches.
   void finish() {
     const double work = static_cast<double>(meetings_.depth) *
                         static_cast<double>(kFilterBlock * kFilterBlock);
@@ -89,8 +89,8 @@ class Rounds {
   std::vector<std::vector<std::vector<ListedJob>>> jobs_;
 };
 
-/// Ends of the rounds, in blocks that a list has seen: the first is what fills
-/// it, the last all there are.
+/// The ends of the rounds, in blocks that a list has seen: the first end fills
+/// it, the last covers all blocks.
 std::vector<std::int64_t> round_ends(std::int64_t k, std::int64_t first,
                                      std::int64_t all) {
   const std::int64_t growth = growth_of_rounds(k);
@@ -100,13 +100,13 @@ std::vector<std::int64_t> round_ends(std::int64_t k, std::int64_t first,
   return ends;
 }
 
-/// Blocks of so many points that have k of them with some to spare.
+/// The number of blocks that contain somewhat more than k of that many points.
 std::int64_t enough_blocks(std::int64_t k, std::int64_t points,
                            std::int64_t blocks) {
   if (blocks == 0) return 0;
   const std::int64_t fewest = ceil_div(k + k / 32 + 8, points / blocks);
-  // The k-th of one block's is near the middle of all: the next round would
-  // bring half of its pairs.
+  // The k-th of one block would be near the median of all points, so that the
+  // next round would pass half of its pairs.
   return std::min(blocks, k > kFilterBlock / 4
                               ? std::max<std::int64_t>(3, fewest)
                               : fewest);
@@ -120,7 +120,7 @@ class Batches {
   struct Pair {
     std::int64_t a, b;
   };
-  /// All that meet, unless all groups' lists are one.
+  /// All pairs of groups that are compared, unless all groups share one list.
   std::vector<Pair> pairs() const {
     std::vector<Pair> pairs;
     const std::int64_t count = blocks_.num_groups();
@@ -135,7 +135,7 @@ class Batches {
     return blocks_.blocks(pair.a) +
            (pair.a == pair.b ? 0 : blocks_.blocks(pair.b));
   }
-  /// Pairs of blocks.
+  /// The number of pairs of blocks.
   double work(const Pair& pair) const {
     return static_cast<double>(blocks_.blocks(pair.a)) *
            static_cast<double>(blocks_.blocks(pair.b)) *
@@ -157,8 +157,8 @@ class Batches {
     return batch;
   }
 
-  /// All groups, each list for all but the own: blocks in a random order, so
-  /// that those that come after one another are of any group.
+  /// Compares all groups, with one list for all groups but the own. The blocks
+  /// are in random order, so that consecutive blocks are of any group.
   GroupBatch together() const {
     GroupBatch batch;
     Rounds rounds(batch, meetings_);
@@ -169,7 +169,7 @@ class Batches {
     for (std::int64_t v = 0; v < all; ++v)
       group[static_cast<std::size_t>(v)] =
           group_of(order.id[static_cast<std::size_t>(v)]);
-    // The last block of each that fills it, counted from itself on.
+    // The end of the blocks, counted from each block, that fill its lists.
     std::int64_t most = 1;
     for (std::int64_t v = 0; v < all; ++v) {
       const std::int64_t own = group[static_cast<std::size_t>(v)];
@@ -177,8 +177,9 @@ class Batches {
       const std::int64_t fill_blocks =
           enough_blocks(meetings_.k, others, all - blocks_.blocks(own));
       std::int64_t count = 0, delta = 0;
-      // Blocks of small groups have few points: until there are enough, or
-      // the lists are full. A list with too few takes all in the next round.
+      // Blocks of small groups have few points. So blocks are added until there
+      // are enough points, or the lists are full. A list with too few points
+      // takes all candidates in the next round.
       const std::int64_t room = candidates_for(meetings_.k) / kFilterBlock;
       const std::int64_t wanted = meetings_.k + meetings_.k / 32 + 8;
       std::int64_t points = 0;
@@ -236,7 +237,8 @@ class Batches {
                             static_cast<std::int32_t>(target), filled});
     batch.most_filled = std::max(batch.most_filled, filled);
   }
-  /// The list blocks of `group` that look in `target`. Returns the first.
+  /// Adds the list blocks of `group` for neighbours in `target`. Returns the
+  /// first.
   std::int64_t add_group(GroupBatch& batch, std::int64_t group,
                          std::int64_t target, std::int64_t fill_blocks) const {
     const std::int64_t first = static_cast<std::int64_t>(batch.blocks.size());
@@ -250,8 +252,8 @@ class Batches {
     return first;
   }
 
-  /// Two blocks whose pairs are known to the row's lists or the column's, to
-  /// both or to neither.
+  /// Compares two blocks for the lists of the row, of the column, of both, or
+  /// of neither.
   static void meet_left(Rounds& rounds, std::size_t round, std::int64_t row,
                         std::int64_t column, bool for_row, bool for_column) {
     if (for_row && for_column)
@@ -262,10 +264,10 @@ class Batches {
       rounds.meet(round, one_side, column, row);
   }
 
-  /// Row block I meets the column blocks from its first one on, delta after
-  /// delta, modulo the columns', of which there are no fewer than rows. The
-  /// rows' first ones are as far apart as they can be: so a column, too, meets
-  /// as many rows in a round as all rounds before it brought, or a few times as
+  /// Compares each row block with the column blocks from its first one on,
+  /// delta by delta, modulo the number of columns, which is at least that of
+  /// rows. The first columns of the rows are spread evenly. So in each round a
+  /// column, too, meets as many rows as in all rounds before, or a few times as
   /// many.
   void meet(GroupBatch& batch, Rounds& rounds, std::int64_t rows,
             std::int64_t columns) const {
@@ -277,9 +279,9 @@ class Batches {
     for (std::int64_t i = 0; i < a; ++i)
       for (std::int64_t f = 0; f < fill_a; ++f)
         rounds.meet(0, fill, first_a + i, first_b + (i * b / a + f) % b, f);
-    // The other way round, by the rows that would meet it first: the last that
-    // begins no later than here, and those before, so that most of it is
-    // between the same blocks.
+    // The columns' lists are filled by the rows that would meet them first: the
+    // last row that begins no later than here, and those before it. Most of
+    // these pairs of blocks are then the same.
     const auto nearest_row = [&](std::int64_t j) {
       return ((j + 1) * a - 1) / b;
     };
@@ -300,7 +302,8 @@ class Batches {
     }
   }
 
-  /// As a graph (plan/rounds.hpp): a list is filled by blocks to either side.
+  /// Compares a group with itself as a graph (plan/rounds.hpp): a list is
+  /// filled by blocks on both sides.
   void meet_itself(GroupBatch& batch, Rounds& rounds,
                    std::int64_t group) const {
     const std::int64_t a = blocks_.blocks(group);
@@ -394,7 +397,7 @@ std::vector<std::vector<GroupBatch>> group_batches(
     of_device[0].push_back(all.together());
     return of_device;
   }
-  // The longest first, each to who has least to do.
+  // Assigns the largest pairs first, each to the device with the least work.
   std::vector<Batches::Pair> pairs = all.pairs();
   if (count > 1)
     std::stable_sort(pairs.begin(), pairs.end(),

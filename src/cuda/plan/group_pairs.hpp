@@ -1,14 +1,14 @@
 #pragma once
 
-// How a filter meets points by group, where each point has a list of neighbours
-// for each group, or one for all groups but its own: each pair of points once,
-// for both. Plain C++.
+// How a filter compares points by group, where each point has a list of
+// neighbours for each group, or one for all groups but its own. Each pair of
+// points is compared once, for both. Plain C++.
 //
-// The groups' points stand in blocks of slots that no two groups share. A list
-// block is such a block once more, with lists for what it finds in one group:
-// to the filter it is a block of slots as any other, and which block's rows it
-// has, a table says. Two groups that meet have list blocks for each other, so
-// that what is found for a slot goes to its list of the other's group.
+// The groups' points are in separate blocks of slots. A list block refers to
+// such a block, with lists for the neighbours in one group. The filter treats
+// it as any block of slots; a table tells which block has its rows. Two groups
+// that are compared have list blocks for each other, so that a slot's
+// neighbours go to its list for the other group.
 
 #include <cstdint>
 #include <vector>
@@ -21,12 +21,12 @@
 namespace fsknn {
 namespace cuda {
 
-/// The places of the points of a search by groups: by group, each in this
+/// The places of the points in a search by groups: group by group, each in this
 /// order.
 PointOrder order_by_group(const PointGroups& groups, const PointOrder& order);
 
-/// Where points stand: places in the order of the groups, and each group in
-/// blocks of slots of its own, nearly as many points in each.
+/// The slots of points: places in the order of the groups, with separate blocks
+/// of slots for each group and nearly equal numbers of points in each block.
 struct GroupBlocks {
   explicit GroupBlocks(const std::vector<std::int64_t>& sizes);
   std::vector<std::int64_t> first_place, first_block;  ///< [groups + 1]
@@ -53,12 +53,12 @@ struct GroupBlocks {
   }
 };
 
-/// A block of slots with lists of its own.
+/// A block of slots with its own lists.
 struct ListBlock {
-  std::int32_t block;   ///< of GroupBlocks: whose points
-  std::int32_t list;    ///< which of its points' lists
-  std::int32_t target;  ///< the group in which it looks; -1: all but its own
-  std::int32_t filled;  ///< entries that the first round writes to each list
+  std::int32_t block;   ///< the block of GroupBlocks that has its points
+  std::int32_t list;    ///< the number of the list among its points' lists
+  std::int32_t target;  ///< the group of the neighbours; -1: all but the own
+  std::int32_t filled;  ///< entries of each list that the first round writes
 };
 
 /// Jobs of one launch of the filter: jobs[first_job .. end_job - 1] of the
@@ -69,7 +69,7 @@ struct GroupLaunch {
   bool ends_round;
 };
 
-/// Groups that meet at the same time.
+/// Groups that are compared at the same time.
 struct GroupBatch {
   std::vector<ListBlock> blocks;
   std::vector<ListedJob> jobs;
@@ -81,30 +81,30 @@ struct GroupMeetings {
   PointGroups::Lists lists = PointGroups::Lists::each;
   std::int64_t k = 0;
   std::int64_t depth = 0;        ///< features of the filter's rows
-  std::int64_t most_blocks = 0;  ///< list blocks of a batch, if it can be
-  std::int64_t span = 1;         ///< blocks of columns of a job, at most
+  std::int64_t most_blocks = 0;  ///< list blocks of a batch, if possible
+  std::int64_t span = 1;         ///< the most column blocks of a job
 };
 
-/// What points have met after a round, to what they had before. A round brings
-/// k times as many candidates as it meets blocks for each before; lists of few
-/// neighbours have room for more than k at a time, which saves cuts.
+/// The growth, in a round, of the number of blocks that points have met. A
+/// round adds k candidates for each multiple of the blocks before it. Lists of
+/// few neighbours have room for more than k at a time, which saves cuts.
 inline std::int64_t growth_of_rounds(std::int64_t k) {
   return 16 * k <= candidates_for(k) ? 4 : 2;
 }
 
-/// Jobs of a launch, at most: a table of 4 MiB.
+/// The most jobs in a launch: a table of 4 MiB.
 static constexpr std::int64_t kMostListedJobs = std::int64_t{1} << 18;
 
-/// List blocks that the largest batch has.
+/// The number of list blocks in the largest batch.
 std::int64_t most_list_blocks(const GroupBlocks& blocks,
                               const GroupMeetings& meetings);
 
-/// The batches of each of `count` devices: about as much work for each.
+/// The batches of each of `count` devices, with about equal work.
 std::vector<std::vector<GroupBatch>> group_batches(
     const GroupBlocks& blocks, const GroupMeetings& meetings, int count);
 
-/// Blocks in which each list of `target` looks, all of a group, or, of -1, of
-/// all but `own`.
+/// The blocks that are searched for each list of `target`: all of a group, or,
+/// for -1, of all groups but `own`.
 std::vector<std::int32_t> looked_in(const GroupBlocks& blocks,
                                     std::int64_t target, std::int64_t own);
 

@@ -1,8 +1,9 @@
 #pragma once
 
-// Which of a row's most similar points so far has the threshold of those that
-// it meets next: see GuessRule. Nothing here is part of a proof: a guess that
-// was too high is found out, and costs time. Plain C++, for the host.
+// Chooses the estimated threshold for the next points: the similarity of one of
+// the most similar points so far (see GuessRule). No proof depends on it: an
+// estimate that was too high is detected and costs time. Plain C++, for the
+// host.
 
 #include <cmath>
 #include <cstdint>
@@ -10,16 +11,16 @@
 namespace fsknn {
 namespace cuda {
 
-/// The least rank that is hardly above a row's k-th nearest of all: a part
-/// `met` of all points holds so many of the k nearest, or more, with a
-/// probability of at most `risk`. k where no less will do. By the binomial
-/// distribution, whose tail is longer than that of a sample without
-/// replacement.
+/// The smallest rank that is, with probability at least 1 - risk, not below the
+/// k-th nearest of all points. That is, a share `met` of all points contains
+/// that many of the k nearest, or more, with a probability of at most `risk`.
+/// Returns k if no smaller rank suffices. It uses the binomial distribution,
+/// whose tail is longer than that of sampling without replacement.
 inline std::int64_t guessed_rank(std::int64_t k, double met, double risk) {
   if (!(met > 0.0 && met < 1.0)) return k;
   const double n = static_cast<double>(k);
   const double odds = std::log1p(-met) - std::log(met);
-  double term = n * std::log(met);  // of all k
+  double term = n * std::log(met);  // the probability of all k
   double tail = 0.0;
   for (std::int64_t j = k; j >= 1; --j) {
     tail += std::exp(term);
@@ -30,15 +31,16 @@ inline std::int64_t guessed_rank(std::int64_t k, double met, double risk) {
   return 1;
 }
 
-/// What of an entry's error is added to what it is at least. Half of it is
-/// likely, but of copies of a row, which are all as near, every other guess
-/// would be too high then. Of errors that are wide less lets in more; of others
-/// next to nothing, and of copies hardly a row is done again.
+/// The part of an entry's error that is added to its lower bound. Half of it is
+/// the likely value. But among copies of a row, which are equally near, every
+/// other estimate would then be too high. With wide errors a smaller part lets
+/// more pairs pass; with others hardly any more. With these parts copies rarely
+/// cause recomputed rows.
 constexpr double guessed_error_part(bool wide) { return wide ? 0.4 : 0.2; }
 
-/// The risk that pays. Rows that are done again take some tenths of a
-/// millisecond however few they are: where that is much, hardly a search has
-/// any. depth: features, times what a pair's takes to one of halves.
+/// The risk that pays. Recomputing rows takes some tenths of a millisecond,
+/// however few they are. Where that is much, hardly any search should have such
+/// rows. depth: the number of features, times a pair's cost relative to halves.
 inline double risk_of_guesses(std::int64_t num_rows, std::int64_t num_points,
                               std::int64_t depth) {
   constexpr double much = 8.0e12, of_a_search = 0.01, of_a_row = 2.0e-4;
@@ -48,7 +50,7 @@ inline double risk_of_guesses(std::int64_t num_rows, std::int64_t num_points,
   return work > much ? of_a_row : of_a_search / rows;
 }
 
-/// Of tests: so much that many rows are done again.
+/// For tests: a risk so high that many rows are recomputed.
 static constexpr double kHastyRisk = 0.5;
 
 }  // namespace cuda

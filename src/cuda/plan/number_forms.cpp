@@ -11,9 +11,9 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// Whether the filter that the metric declares has a bound for what the metric
-/// accumulates. A filter names what it bounds; a new accumulation is none of
-/// it.
+/// Whether the metric's filter has a bound for the metric's accumulation. A
+/// filter lists the accumulations that it bounds, so that a new one has no
+/// bound.
 bool is_bounded(const MetricEntry& metric) {
   const Accumulation sum = metric.accumulation;
   switch (metric.filter) {
@@ -51,8 +51,8 @@ int RowsInForm::most_code_bits() const {
 
 RowsInForm RowsInForm::codes(std::int64_t num_features, NumberForm instead,
                              bool unit) {
-  // How many bits a feature takes is known when the points are: they may have
-  // as many as what may take their place.
+  // The number of bits of a feature is known only when the points are. Codes
+  // may be as long as the form that may replace them.
   RowsInForm rows(instead, unit, num_features);
   rows.form = NumberForm::code;
   rows.instead = instead;
@@ -139,7 +139,7 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit_rows,
   floats_a_slot = entry.floats_a_slot;
   work = entry.work * depth;
   if (form == NumberForm::byte) work /= 2;
-  // There is room for what may take its place.
+  // There is room for the form that may replace this one.
   const RowsInForm other = otherwise();
   row_bytes = std::max(row_bytes, other.row_bytes);
   floats_a_slot = std::max(floats_a_slot, other.floats_a_slot);
@@ -149,7 +149,7 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit_rows,
 }
 
 void check_metric(const MetricEntry& metric) {
-  // Each throws where there is none such.
+  // Each of these throws for an unknown value.
   sign_name(metric.sign);
   with_accumulation(metric.accumulation, [](auto) {});
   if (!is_bounded(metric))

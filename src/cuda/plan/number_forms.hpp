@@ -1,8 +1,9 @@
 #pragma once
 
-// The forms in which a filter may keep rows: one table, which the plan, what is
-// asked of a device and the kernels' tiles all read. Another precision is a
-// line here, a type of rows, a kernel and a bound (cuda/filter). Plain C++.
+// The forms in which a filter may store rows. The plan, the requirements on
+// devices and the kernels' tiles all read this one table. Another precision
+// needs an entry here, a type of rows, a kernel and a bound (cuda/filter).
+// Plain C++.
 
 #include <cmath>
 #include <cstdint>
@@ -16,13 +17,13 @@ namespace cuda {
 
 enum class NumberForm {
   none,  ///< no filter: every pair in doubles
-  byte,  ///< whole numbers of 8 bits, whose products tensor cores add up
-  half,  ///< half-precision floats, the same
-  bit,   ///< a bit a feature, of rows of 0 and 1; tensor cores count
-  code,  ///< the same of small whole numbers, as many bits as the largest
-  byte_difference,  ///< whole numbers of 8 bits, whose differences are added up
-  word_difference,  ///< the same of 16 bits
-  single            ///< the same of single-precision floats
+  byte,  ///< whole numbers of 8 bits, whose products tensor cores sum
+  half,  ///< half-precision floats, whose products tensor cores sum
+  bit,   ///< a bit for each feature of rows of 0 and 1; tensor cores count
+  code,  ///< bits of small whole numbers, as many as the largest value
+  byte_difference,  ///< whole numbers of 8 bits, whose differences are summed
+  word_difference,  ///< the same with 16 bits
+  single            ///< the same with single-precision floats
 };
 
 /// A set of the filters that metrics declare.
@@ -32,26 +33,26 @@ constexpr unsigned one_filter(FilterKind kind) {
 
 struct NumberFormEntry {
   NumberForm form;
-  FilterNumbers numbers;       ///< by which it is reported and asked for
+  FilterNumbers numbers;       ///< names it in reports and requests
   const char* name;            ///< of its filter, in words
-  unsigned serves;             ///< one_filter() of each, together
+  unsigned serves;             ///< one_filter() of all its filters
   std::int64_t bytes;          ///< of a number
-  std::int64_t features;       ///< that a number holds
-  std::int64_t step;           ///< a row is a multiple of so many numbers
-  std::int64_t work;           ///< what a number takes, in halves
-  std::int64_t floats_a_slot;  ///< kept of a row besides
-  /// Tensor cores lose more the longer they add: see has_stretches().
+  std::int64_t features;       ///< in a number
+  std::int64_t step;           ///< a row's length is a multiple of this
+  std::int64_t work;           ///< cost of a number, in halves
+  std::int64_t floats_a_slot;  ///< further floats of a slot
+  /// The error of tensor cores grows with the terms: see has_stretches().
   bool in_stretches;
-  /// Beyond, the filter's error nears what it is to tell apart.
+  /// Beyond this the filter's error nears the differences between pairs.
   std::int64_t most_features;
   int least_capability;       ///< of a device, 10 * major + minor
   std::int64_t shared_bytes;  ///< that a block of threads must have there
-  /// Where a pair's bound is wide: see FilterRounds.
+  /// Above 0 if a pair's bound is wide: see FilterRounds.
   int settled_rounds = 0;
 };
 
-/// In the order in which they are preferred: choose_filter() takes the first
-/// that serves, of which choose_filter.cpp knows more than stands here.
+/// The forms in the order of preference: choose_filter() takes the first that
+/// serves, by further conditions in choose_filter.cpp.
 inline constexpr NumberFormEntry kNumberForms[] = {
     {NumberForm::code, FilterNumbers::codes,
      "common bits of small whole numbers by tensor cores, or differences of "
@@ -86,46 +87,47 @@ inline constexpr NumberFormEntry kNumberForms[] = {
      4, 1, kLanes, 16, 3, false, 32768, 0, 45056},
 };
 
-/// The form's entry; there is none of NumberForm::none.
+/// The form's entry. NumberForm::none has none.
 constexpr const NumberFormEntry& entry_of(NumberForm form) {
   for (const NumberFormEntry& entry : kNumberForms)
     if (entry.form == form) return entry;
   throw_unknown("number form", static_cast<int>(form));
 }
 
-/// Squared differences, which of 0 and 1 are differences.
+/// Squared differences, which for 0 and 1 are differences.
 inline bool has_squares(const MetricEntry& metric) {
   return metric.accumulation == Accumulation::squared_difference;
 }
 
-/// Halves' places, of 16 bits, of a row whose values take `bits` each: those of
-/// 32 features stand in so many words.
+/// The number of 16-bit entries of a row whose values have `bits` bits each.
+/// Codes of 32 features take that many 32-bit words.
 std::int64_t depth_of_codes(std::int64_t num_features, int bits);
 
-/// What two rows have in common may be no more: see bit_bound.hpp.
+/// The most that two rows may have in common: see bit_bound.hpp.
 static constexpr std::int64_t kMostCommon = std::int64_t{1} << 20;
 
-/// Lists of more neighbours are not settled: a warp has an entry a lane.
+/// Longer lists are not re-ranked exactly: each lane of a warp has one entry.
 static constexpr std::int64_t kMostSettled = 32;
 
-/// Bytes leave a row more candidates than halves do, each of which costs as
-/// much as so many products of features save. By times at 220,000 and 384,126
-/// rows of 295 features (simulated, 64 factors) bytes and halves take as long
-/// for about 240,000, where 36 candidates are expected of k = 20; and where
-/// lists are not settled for about 1.2 million and 69, when thresholds were not
-/// guessed (an H200).
+/// The cost of a candidate, in products of features. Bytes pass more candidates
+/// than halves do. Timings at 220,000 and 384,126 rows of 295 features
+/// (simulated, 64 factors) show equal times for about 240,000 rows, where 36
+/// candidates are expected for k = 20. Without exact re-ranking this holds for
+/// about 1.2 million rows and 69 candidates, measured before thresholds were
+/// estimated (an H200).
 constexpr double byte_candidate_cost(std::int64_t k) {
   return k <= kMostSettled ? 5.0e6 : 7.5e6;
 }
-/// Where warps multiply rather than Hopper's warpgroups it is less by as much
-/// as halves take longer, 0.0159 s rather than 0.0111 at n = 100,000 (an H100
-/// whose code was made to be that of other GPUs; an H200). What bytes take by
-/// warps was not measured: twice as many products a second are assumed.
+/// The factor where warps multiply rather than Hopper's warpgroups. Halves take
+/// longer there: 0.0159 s rather than 0.0111 s at n = 100,000 (an H100 with the
+/// code of other GPUs; an H200). The time of bytes by warps was not measured:
+/// twice as many products a second are assumed.
 static constexpr double kByWarps = 0.0111 / 0.0159;
 
-/// Of such devices; infinite where it is not known. NVIDIA gave the data-centre
-/// GPUs of compute capability 10 and 11 other products, which are not used
-/// here, and what products of bytes take by warps differs among them.
+/// The cost on such devices; infinite if unknown. NVIDIA gave data-centre GPUs
+/// of compute capability 10 and 11 other instructions for products, which are
+/// not used here. The speed of products of bytes by warps differs among these
+/// GPUs.
 inline double byte_candidate_cost(const GpuFacts& gpus, std::int64_t k) {
   constexpr int hopper = 90;
   if (gpus.capability == hopper && gpus.most_capability == hopper &&
@@ -136,72 +138,74 @@ inline double byte_candidate_cost(const GpuFacts& gpus, std::int64_t k) {
              : kByWarps * byte_candidate_cost(k);
 }
 
-/// Of rows of bytes, features that hold a row's error: for each side so many.
+/// The number of features, for each side, that hold the error of a row of
+/// bytes.
 constexpr std::int64_t error_parts(std::int64_t num_features) {
   return 2 + (num_features + 127) / 128;
 }
 
-/// Of a feature in the form; 0: there is none.
+/// The bits of a feature in the form; 0 without a form.
 constexpr int bits_of(NumberForm form) {
   return form == NumberForm::none ? 0 : bits_of(entry_of(form).numbers);
 }
 
-/// Tensor cores lose more the longer they add. Of rows of many features they
-/// add up so many at a time, a stretch, and floats the stretches, which takes
-/// some time: it pays where more than kMostInOne features are added.
+/// The error of tensor cores grows with the number of terms. So long rows are
+/// summed in ranges of kFilterStretch features, and the ranges in floats. This
+/// takes time, so that it is done only beyond kMostInOne features.
 static constexpr std::int64_t kFilterStretch = 1024, kMostInOne = 2048;
 inline bool has_stretches(std::int64_t depth) { return depth > kMostInOne; }
-/// Bytes of a block of threads for the sums of the stretches before.
+/// The bytes of a block of threads for the sums of earlier ranges.
 static constexpr std::int64_t kStretchBytes = 128 * 1024;
 
-/// By products, raw rows have features more: their norms, in parts. The sides
-/// of a pair differ in them, and a slot has a row for each.
+/// For products raw rows have additional features: their norms, in parts. The
+/// two sides of a pair differ in these, so that a slot has a row for each side.
 static constexpr std::int64_t kNormFeatures = 6;
 
-/// A row in such a form.
+/// The layout of a row in a form.
 struct RowsInForm {
   RowsInForm() = default;
-  /// unit: of length 1, for products. Of all forms but codes.
+  /// unit: of length 1, for products. For all forms except codes.
   RowsInForm(NumberForm number_form, bool unit, std::int64_t num_features);
 
   NumberForm form = NumberForm::none;
   std::int64_t features = 0;       ///< of the points
   int sides = 1;                   ///< rows of a slot
   std::int64_t depth = 0;          ///< numbers of a row
-  std::int64_t row_bytes = 0;      ///< of a slot's
-  std::int64_t floats_a_slot = 0;  ///< besides
+  std::int64_t row_bytes = 0;      ///< of a slot's rows
+  std::int64_t floats_a_slot = 0;  ///< further floats
   std::int64_t work = 0;           ///< for a pair, in features of halves
-  double bytes_sums = 0;  ///< of a multiprocessor, for sums over stretches
+  double bytes_sums = 0;  ///< on a multiprocessor, for sums over ranges
 
   bool unit = false;     ///< rows of length 1
-  bool centred = false;  ///< and what is left of them beside a centre
-  /// There is room for centred rows, which a search may find better.
+  bool centred = false;  ///< and less a centre
+  /// Whether there is room for centred rows, which a search may find better.
   bool may_centre = false;
-  std::int64_t spare_bytes = 0;  ///< of a slot's, for those
+  std::int64_t spare_bytes = 0;  ///< of a slot, for centred rows
 
-  /// Whether the same may be learnt, and take their place.
+  /// Equal rows may learn the same and be replaced by the same form.
   bool operator==(const RowsInForm& other) const {
     return form == other.form && features == other.features &&
            unit == other.unit && centred == other.centred &&
            may_centre == other.may_centre && instead == other.instead;
   }
 
-  /// With that room, where there is such a form of these rows; or as it is.
+  /// Returns the same with room to centre, if these rows have a centred form;
+  /// else unchanged.
   RowsInForm with_room_to_centre() const;
 
-  /// Of codes, the form of points that are no small whole numbers.
+  /// For codes, the form if points are not small whole numbers.
   NumberForm instead = NumberForm::single;
   static RowsInForm codes(std::int64_t num_features, NumberForm instead,
                           bool unit = false);
 
-  /// The form of points that this one does not suit, or not well; of
-  /// NumberForm::none, where it suits all.
+  /// The form for points that this one does not suit, or not well.
+  /// NumberForm::none if it suits all.
   RowsInForm otherwise() const;
 
-  /// Of codes, the most bits that a feature may take.
+  /// For codes, the most bits that a feature may take.
   int most_code_bits() const;
 
-  /// The filter in words, and by the name of its numbers.
+  /// The filter in words, and the name of its numbers.
   const char* words() const;
   FilterNumbers numbers() const {
     return form == NumberForm::none ? FilterNumbers::none
@@ -209,16 +213,16 @@ struct RowsInForm {
                                     : entry_of(form).numbers;
   }
 
-  /// Of a slot, whole.
+  /// The bytes of a whole slot.
   std::int64_t slot_bytes() const {
     return row_bytes + spare_bytes + 4 * floats_a_slot;
   }
 };
 
-/// Throws std::logic_error where a metric accumulates what nobody knows, where
-/// its sign is none (kernels tell signs by comparisons), or where it declares a
-/// filter that has no bound for what it accumulates: before anything is done
-/// with it. FilterKind::none suits every metric.
+/// Throws std::logic_error for a metric with an unknown accumulation, with an
+/// invalid sign (kernels compare signs), or with a filter that has no bound for
+/// its accumulation. Call it before any other use. FilterKind::none suits every
+/// metric.
 void check_metric(const MetricEntry& metric);
 
 }  // namespace cuda

@@ -1,6 +1,6 @@
 #pragma once
 
-// All pairs in doubles: which chunks a device makes of its splits.
+// All pairs in doubles: the chunks that a device computes for its splits.
 
 #include <algorithm>
 #include <cstdint>
@@ -8,24 +8,24 @@
 namespace fsknn {
 namespace cuda {
 
-/// How a plan without a filter goes through the pairs.
+/// How a plan without a filter computes the pairs.
 struct PairsInDouble {
-  /// Of threads, that make products on tensor cores; 0: without these.
+  /// Blocks of threads for products on tensor cores; 0: without these.
   int blocks = 0;
-  /// Splits whose lists a device holds at a time, a band: two points of one
-  /// band of a graph meet once, for both.
+  /// The number of splits whose lists a device holds at a time, a band. Two
+  /// points in one band of a graph are compared once, for both.
   std::int64_t splits_at_once = 1;
 };
 
-/// Successive splits, and how their chunks are met.
+/// Consecutive splits, and how their chunks are computed.
 struct PairBand {
   std::int64_t first, end;
-  bool graph;  ///< splits down are splits across
+  bool graph;  ///< rows and columns are the same splits
 
   enum class Meeting {
-    made,     ///< the chunk's pairs are another chunk's of this band
-    rows,     ///< for the rows' lists alone
-    both,     ///< for those of the columns too
+    made,     ///< another chunk of this band has the same pairs
+    rows,     ///< only for the rows' lists
+    both,     ///< also for the columns' lists
     own_rows  ///< rows are columns: each pair for both
   };
   Meeting meeting(std::int64_t split, std::int64_t column) const {
@@ -34,7 +34,7 @@ struct PairBand {
            : column == split ? Meeting::own_rows
                              : Meeting::both;
   }
-  /// Chunks that are made, of so many in a split.
+  /// The number of chunks to compute, with `across` chunks in a split.
   std::int64_t num_chunks(std::int64_t across) const {
     const std::int64_t size = end - first;
     return size * across - (graph ? size * (size - 1) / 2 : 0);

@@ -1,7 +1,7 @@
 #pragma once
 
-// How a matrix is cut up on its way to a device, and an answer on its way back.
-// Plain C++: the plan counts with it, and it is tested without a GPU.
+// How a matrix is divided for transfer to a device, and an answer for transfer
+// back. Plain C++: the plan uses it, and tests need no GPU.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,18 +9,18 @@
 namespace fsknn {
 namespace cuda {
 
-/// Pinned memory comes in pieces of this size: 8 MiB take 0.15 ms to a device,
-/// ten times what starting the copy takes.
+/// The size of pieces of pinned memory. 8 MiB take 0.15 ms to a device, ten
+/// times as long as starting the copy.
 static constexpr std::int64_t kPieceBytes = std::int64_t{8} << 20;
 
-/// Eight threads prepare a row: from so many rows at a time on a device is
+/// Eight threads prepare a row, so that this many rows at a time keep a device
 /// busy.
 static constexpr std::int64_t kEnoughRows = 2048;
 
-/// Rows are prepared a panel at a time. A panel of a column-major matrix is all
-/// features of `rows` points, whole cache lines of them; it travels in pieces
-/// of `piece_features` features. A panel of rows that are read one by one is
-/// one piece.
+/// Rows are prepared panel by panel. A panel of a column-major matrix has all
+/// features of `rows` points, in whole cache lines. It is copied in pieces of
+/// `piece_features` features. A panel of rows that are read one by one is one
+/// piece.
 struct PanelShape {
   PanelShape(std::int64_t num_points, std::int64_t num_features, bool by_column)
       : features(num_features) {
@@ -36,7 +36,7 @@ struct PanelShape {
     }
     pieces = (num_features + piece_features - 1) / piece_features;
     piece_bytes = std::max(kPieceBytes, rows * piece_features * 8);
-    // One is filled while another one is worked on.
+    // One buffer is filled while another is processed.
     buffers = pieces == 1 ? 3 : 2;
   }
   std::int64_t features;
@@ -52,10 +52,11 @@ struct PanelShape {
   std::int64_t panel_size() const { return rows * features; }
 };
 
-/// What sorting rows takes: `rows` at a time, each in `width` places, a power
-/// of two; none where ranks are counted.
+/// The memory for sorting rows: `rows` at a time, each in `width` entries, a
+/// power of two; none where ranks are counted.
 struct SortShape {
-  /// 1,024 values need 1,024 x 1,024 comparisons, about what sorting takes.
+  /// 1,024 values need 1,024 x 1,024 comparisons, which take about as long as
+  /// sorting.
   static constexpr std::int64_t most_counted = 1024;
   static constexpr std::int64_t tile = 2048;
 
@@ -70,8 +71,8 @@ struct SortShape {
   std::int64_t width = 0, rows = 0;
 };
 
-/// Lists of neighbours on their way to the host, a piece at a time. Matrices:
-/// some ranks of some rows; edges: entries as they stand, whatever their row.
+/// The pieces in which lists of neighbours are copied to the host. Matrices:
+/// some ranks of some rows; edges: consecutive entries of any rows.
 struct AnswerShape {
   AnswerShape(std::int64_t num_rows, std::int64_t k, bool as_edges) {
     const std::int64_t all = num_rows * k;
@@ -79,7 +80,7 @@ struct AnswerShape {
       entries = std::min(all, most_entries);
       num_pieces = entries == 0 ? 0 : (all + entries - 1) / entries;
     } else if (all > 0) {
-      // Thousands of rows, so that each rank is a long stretch of its column.
+      // Thousands of rows, so that each rank is a long range of its column.
       constexpr std::int64_t long_stretch = 4096;
       ranks =
           std::min(k, std::max<std::int64_t>(
@@ -90,7 +91,7 @@ struct AnswerShape {
     }
     slots = std::min(most_slots, num_pieces);
   }
-  /// An index, a distance and a correlation.
+  /// The bytes of an index, a distance and a correlation.
   static constexpr std::int64_t entry_bytes = 20;
   static constexpr std::int64_t most_entries = kPieceBytes / entry_bytes;
   static constexpr std::int64_t most_slots = 4;
@@ -98,19 +99,19 @@ struct AnswerShape {
   std::int64_t entries = 0;          ///< of a piece, at most
   std::int64_t rows = 0, ranks = 0;  ///< of a piece of matrices
   std::int64_t num_pieces = 0;
-  std::int64_t slots = 0;  ///< pieces that are under way at a time
+  std::int64_t slots = 0;  ///< pieces in transfer at a time
 
-  /// From one piece to the next on the device. Each starts with doubles, also
-  /// where a piece has an odd number of entries.
+  /// The bytes from one piece to the next on the device. Each starts with
+  /// doubles, even after a piece with an odd number of entries.
   std::int64_t slot_bytes() const {
     constexpr std::int64_t aligned = 16;
     return (entries * entry_bytes + aligned - 1) / aligned * aligned;
   }
-  /// Device memory that it takes.
+  /// The device memory of all slots.
   std::int64_t bytes_device() const { return slots * slot_bytes(); }
 };
 
-/// Bytes that preparing holds on each device, whatever the source.
+/// The bytes on each device for preparing rows, for any source.
 inline double bytes_preparing(std::int64_t num_points,
                               std::int64_t num_features, bool ranked) {
   double most = 0;

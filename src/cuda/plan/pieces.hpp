@@ -1,7 +1,7 @@
 #pragma once
 
-// Host threads beside a device: each piece of a copy is many small parts, and a
-// piece may be worked on once it is released. Plain C++.
+// Host threads that serve a device. Each piece of a copy has many small parts,
+// and threads process a piece once it is released. Plain C++.
 
 #include <atomic>
 #include <condition_variable>
@@ -16,13 +16,13 @@
 namespace fsknn {
 namespace cuda {
 
-/// The thread that owns it begins a job of some pieces, releases them in order,
-/// and waits for them in order; meanwhile it works as the others do. The others
-/// stay for the next job.
+/// The owning thread begins a job of several pieces, releases them in order,
+/// and waits for them in order; while waiting it works like the others. The
+/// others stay for the next job.
 class PieceTeam {
  public:
-  /// work(piece, part): called once for each, from any thread, of pieces in
-  /// order, parts 0 .. num_parts - 1 of each.
+  /// work(piece, part) is called once for each part, 0 .. num_parts - 1, of
+  /// each piece, from any thread; pieces come in order.
   using Work = std::function<void(std::int64_t piece, std::int64_t part)>;
 
   PieceTeam(std::int64_t num_parts, int num_threads, Work work)
@@ -34,7 +34,7 @@ class PieceTeam {
           while (!stop_) idle = one_part() ? 0 : rest(idle);
         });
     } catch (const std::system_error&) {
-      // No more threads are to be had: those that are here do it.
+      // If no more threads can be started, the existing ones do the work.
     }
   }
   PieceTeam(const PieceTeam&) = delete;
@@ -44,7 +44,7 @@ class PieceTeam {
     for (std::thread& t : threads_) t.join();
   }
 
-  /// Once all of the job before is finished.
+  /// Call it after the last job has finished.
   void begin(std::int64_t num_pieces) {
     num_pieces_ = num_pieces;
     base_ = next_;
@@ -52,7 +52,7 @@ class PieceTeam {
         static_cast<std::size_t>(num_pieces));
   }
 
-  /// Pieces 0 .. count - 1 may be worked on.
+  /// Lets threads process pieces 0 .. count - 1.
   void release(std::int64_t count) {
     if (count > num_pieces_) count = num_pieces_;
     {
@@ -62,8 +62,8 @@ class PieceTeam {
     more_.notify_all();
   }
 
-  /// Returns when the piece, which is released, is done. Throws what a thread
-  /// threw.
+  /// Returns when the piece, which must be released, is done. Rethrows what a
+  /// thread threw.
   void finish(std::int64_t piece) {
     const std::atomic<std::int64_t>& done =
         done_[static_cast<std::size_t>(piece)];
@@ -74,7 +74,7 @@ class PieceTeam {
   }
 
  private:
-  /// Returns whether there was a part to do.
+  /// Returns whether there was a part to process.
   bool one_part() {
     std::int64_t at = next_;
     do {
@@ -103,8 +103,8 @@ class PieceTeam {
     more_.notify_all();
   }
 
-  /// A piece takes a tenth of a millisecond or so: waiting for the next one is
-  /// mostly too short to fall asleep over.
+  /// A piece takes about a tenth of a millisecond: the wait for the next one is
+  /// mostly too short for a thread to sleep.
   int rest(int idle) {
     if (idle < 500) {
       std::this_thread::yield();
@@ -117,7 +117,7 @@ class PieceTeam {
 
   const std::int64_t num_parts_;
   const Work work_;
-  // Parts are numbered on from job to job; those of this one from base_ on.
+  // Parts are numbered across jobs; those of this job start at base_.
   std::int64_t base_ = 0, num_pieces_ = 0;
   std::atomic<std::int64_t> next_{0}, released_{0};
   std::vector<std::atomic<std::int64_t>> done_;

@@ -9,19 +9,19 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// So few queries, one tile's rows, meet each point once: it is prepared, met
-// and dropped.
+// So few queries fill one tile's rows and need each point once: it is prepared,
+// compared and dropped.
 constexpr std::int64_t kFewQueries = kChunkUnit;
-// A device's part of the filter, in products and sums: some milliseconds, or
-// the devices' meetings take as long as they save.
+// The least work of a device in the filter, in products and sums: some
+// milliseconds. With less, synchronising devices takes as long as they save.
 constexpr double kLeastFilterShare = 5.0e11;
 constexpr const char* kWithoutFilter =
     "none (all pairs in double, on tensor cores)";
 
-/// How many devices a graph's filter is spread over: no more than help. Where
-/// the user says how large a chunk is, as many as have a split.
+/// The number of devices that share a graph's filter, as far as they help. If
+/// the user sets the chunk size, as many as have a split.
 int filter_devices(const PlanInput& in, const FilterShape& shape) {
-  // None without a block.
+  // Each device needs a block.
   const std::int64_t most = std::min<std::int64_t>(
       std::max(1, in.num_workers), FilterBlocks(in.num_points).count);
   if (in.num_queries > 0)
@@ -52,8 +52,8 @@ CudaPlan plan_filter(const PlanInput& in, const FilterShape& shape,
       {}};
   p.filtered = true;
   p.filter = shape.rows.words();
-  // All rows are written at once, and those done again gathered, for a wider
-  // filter or in doubles.
+  // All rows are written at once. Recomputed rows are gathered, for a wider
+  // filter or for doubles.
   const std::int64_t rows = p.num_queries > 0 ? p.num_queries : p.num_points;
   const WideRows wide(
       in.num_queries > 0 ? query_slots(queries_at_a_time(rows, in.k))
@@ -81,7 +81,8 @@ CudaPlan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
   CudaPlan p = plan_filter(in, shape, 0, in.chunk_size);
   p.streamed = true;
   p.streaming = streaming;
-  // Once for the filter's rows; then each stretch that stays, and all after it.
+  // The points are read once for the filter's rows; then, for each range that
+  // stays, the range and all points after it.
   const std::int64_t stretches = ceil_div(in.num_points, streaming.stay_rows);
   p.num_passes = 2 + stretches / 2;
   const std::int64_t slots =
@@ -101,17 +102,17 @@ CudaPlan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
   return p;
 }
 
-/// Without groups.
+/// Plans a search without groups.
 CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
   const double usable = gpus.bytes_usable();
   const auto fits = [&](const Plan& p) {
     return usable <= 0 || p.bytes_peak <= usable;
   };
-  // Each point is needed once: none needs to be kept.
+  // Each point is needed once, so that none is kept.
   if (in.num_queries > 0 && in.num_queries <= kFewQueries &&
       in.num_points > kLargestChunk)
     return {plan_all_pairs_panels(in, usable), {}, {}};
-  // Each pair in doubles, on tensor cores or, where these have no room,
+  // Computes all pairs in doubles, on tensor cores or, if these lack memory,
   // without.
   const auto all_pairs = [&](bool on_tensor_cores) {
     const int blocks = on_tensor_cores ? std::max(1, gpus.multiprocessors) : 0;
@@ -131,7 +132,7 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
   const FilterShape shape = in.all_pairs
                                 ? FilterShape()
                                 : filter_shape(in, gpus, FilteredSearch::graph);
-  // Chunks are for rows done again only: smaller ones do as well.
+  // Chunks serve only recomputed rows, so that smaller ones suffice.
   for (const FilterShape& tried : {with_room_to_centre(shape, gpus), shape})
     for (std::int64_t chunk = in.chunk_size; shape.usable();) {
       const CudaPlan p = plan_filter(in, tried, usable, chunk);
@@ -157,7 +158,7 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
   return {plan_all_pairs_panels(in, usable), {}, {}};
 }
 
-// Slots for each point, at most: a group has whole blocks of them.
+// The most slots for each point: a group has whole blocks of slots.
 constexpr std::int64_t kMostSlots = 8;
 
 std::int64_t lists_a_row(const PlanInput& in) {
@@ -175,7 +176,7 @@ double pairs_among(std::int64_t points) {
   return n * (n - 1) / 2;
 }
 
-/// Each two points once, where they meet.
+/// The number of pairs of points that are compared, each counted once.
 double pairs_of_groups(const PlanInput& in) {
   double pairs = pairs_among(in.num_points);
   if (in.lists != PointGroups::Lists::each)
@@ -183,7 +184,7 @@ double pairs_of_groups(const PlanInput& in) {
   return pairs;
 }
 
-/// Each list of a point has k neighbours to find.
+/// Whether each list of a point has k neighbours to find.
 bool enough_for_all(const PlanInput& in) {
   for (const std::int64_t size : in.group_sizes) {
     const std::int64_t others = in.num_points - size;
@@ -202,7 +203,7 @@ bool enough_for_all(const PlanInput& in) {
   return true;
 }
 
-/// In one search whose lists take so many bytes at a time.
+/// Plans one search by groups, with lists that take that many bytes at a time.
 CudaPlan plan_groups_with(const PlanInput& in, const FilterShape& shape,
                           double bytes_usable, std::int64_t chunk_size,
                           std::int64_t list_bytes) {
@@ -219,7 +220,7 @@ CudaPlan plan_groups_with(const PlanInput& in, const FilterShape& shape,
   const double lists = static_cast<double>(lists_a_row(in));
   const double k = static_cast<double>(in.k);
   const double values = 4.0 * static_cast<double>(shape.rows.floats_a_slot);
-  // Blocks that rows done again look in have values once more.
+  // The blocks searched for recomputed rows have values a second time.
   const double filter =
       shape.bytes_sums +
       static_cast<double>(blocks.num_slots()) *
@@ -267,7 +268,7 @@ CudaPlan plan_groups_with(const PlanInput& in, const FilterShape& shape,
   return p;
 }
 
-/// One after another; what comes of each stays on the host.
+/// Plans one group after another; the results stay on the host.
 CudaPlan plan_group_by_group(const PlanInput& in, const GpuFacts& gpus) {
   using Lists = PointGroups::Lists;
   CudaPlan most;
@@ -307,7 +308,7 @@ CudaPlan plan_groups(const PlanInput& in, const GpuFacts& gpus) {
   const FilterShape shape =
       filter_shape(in, gpus, FilteredSearch::graph_by_groups);
   const GroupBlocks blocks(in.group_sizes);
-  // Of one list of all groups devices cannot have a part each.
+  // Devices cannot share one list for all groups.
   const bool apart =
       in.lists != PointGroups::Lists::together || in.num_workers <= 1;
   const std::int64_t lists = lists_a_row(in);

@@ -8,11 +8,12 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// A round after a guess brings as many candidates as one that doubles what
-// points have met does without one; but bounds have errors.
+// The largest growth of a round. After an estimate it would yield as many
+// candidates as a doubling round without one, if bounds had no errors.
 constexpr double kMostGrowth = 4.0;
 
-/// The guess after a round that leaves first_delta to come. 0: none.
+/// The rank of the estimate after a round, where first_delta is the next block.
+/// 0: no estimate.
 std::int32_t guess_before(const FilterRounds& rounds, std::int64_t first_delta,
                           std::int64_t end_delta) {
   if (rounds.risk <= 0.0 || first_delta >= end_delta) return 0;
@@ -46,7 +47,7 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
   std::vector<FilterJobs> launches;
   const std::int64_t end_delta =
       rounds.symmetric ? rounds.num_blocks / 2 + 1 : rounds.num_blocks;
-  // Where thresholds are known, the first cuts only tighten them.
+  // If thresholds are known, the first cuts only tighten them.
   const std::int64_t first_round =
       rounds.fill_blocks > 0
           ? rounds.fill_blocks
@@ -61,28 +62,30 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
     jobs.symmetric = rounds.symmetric;
     jobs.fill = first == 0 && rounds.fill_blocks > 0;
     jobs.first_delta = first;
-    // Row block I meets I - F + 1 .. I + F - 1, each from its own side.
+    // Row block I is compared with I - F + 1 .. I + F - 1, each from its own
+    // side.
     const std::int64_t to_either_side = rounds.fill_blocks / 2;
     if (jobs.fill && rounds.symmetric) {
       jobs.symmetric = false;
       jobs.shift = rounds.num_blocks - to_either_side;
     }
-    // Round 0 is a block with itself; then 1; then as many as there were, or
-    // more.
+    // The first round is the shortest. Each later one has as many blocks as all
+    // before it, or more.
     jobs.end_delta = std::min(
         end_delta,
         first == 0
             ? first_round
             : std::max(first + 1, static_cast<std::int64_t>(
                                       static_cast<double>(first) * growth)));
-    // What fills lists is all for the lists of its rows, and some of it is
-    // padding's or the row's own; in a graph nothing later is.
+    // Pairs that fill lists are all for the lists of their rows; some are
+    // padding or the row itself. In a graph no later pair is.
     jobs.filled = jobs.fill
                       ? static_cast<std::int32_t>(jobs.end_delta * kFilterBlock)
                       : 0;
     jobs.all_valid = jobs.symmetric;
     const std::int64_t deltas = jobs.end_delta - first;
-    // Long jobs save starts; several a multiprocessor even out their ends.
+    // Long jobs save launch time; several for each multiprocessor balance their
+    // ends.
     jobs.span = std::max<std::int64_t>(
         1, std::min(ceil_div(rounds.chunk_size, kFilterBlock),
                     deltas * jobs.num_slabs / (4 * rounds.multiprocessors)));

@@ -11,7 +11,7 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// Rows that so many bytes have room for, whole units of them.
+/// The number of rows that fit into that many bytes, in whole units.
 std::int64_t rows_in(double bytes, double a_row, std::int64_t unit,
                      std::int64_t most) {
   const std::int64_t rows =
@@ -19,13 +19,14 @@ std::int64_t rows_in(double bytes, double a_row, std::int64_t unit,
   return std::max(unit, std::min(rows, most));
 }
 
-/// Panels and their like: 8 MiB, or less where that is much of the limit.
+/// The bytes of panels and similar buffers: 8 MiB, or less if that is much of
+/// the limit.
 double bytes_of_piece(double bytes_usable) {
   return std::min(8.0 * (1 << 20), bytes_usable / 32);
 }
 
-/// Points of a panel. Of long rows a piece would be a few: eight threads
-/// prepare a row, so that a device has work from thousands of them on.
+/// The points of a panel. With long rows a piece would hold few points. Eight
+/// threads prepare a row, so that a device needs thousands of rows to be busy.
 std::int64_t rows_of_panel(const PlanInput& in, double row_bytes,
                            double bytes_usable) {
   const double enough = std::min(kEnoughRows * row_bytes, bytes_usable / 64);
@@ -33,7 +34,8 @@ std::int64_t rows_of_panel(const PlanInput& in, double row_bytes,
                  kChunkUnit, round_up(in.num_points, kChunkUnit));
 }
 
-/// Rows done again in doubles at a time, and the memory that it takes.
+/// The number of rows recomputed in doubles at a time, by the memory that they
+/// take.
 std::int64_t rows_redone(const PlanInput& in, const FilterStreaming& s,
                          double row_bytes, double bytes_usable) {
   return rows_in(4 * bytes_of_piece(bytes_usable),
@@ -48,7 +50,7 @@ std::int64_t power_of_two_from(std::int64_t least, std::int64_t value) {
   return power;
 }
 
-/// With lists of that capacity.
+/// Plans the streaming with lists of that capacity.
 FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
                                double bytes_usable, std::int32_t capacity) {
   FilterStreaming s;
@@ -81,13 +83,13 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
       bytes_answer(in.num_points, in.k) + 4 * points +
       (in.num_workers > 1 ? static_cast<double>(kStagedBytes) : 0);
   const double lists = slots * static_cast<double>(s.capacity) * 8;
-  // Where each point stands, and what it has to reach.
+  // The place of each point, and its threshold.
   const double small = 20 * slots + 36 * points;
   const double filter =
       shape.bytes_sums + slots * static_cast<double>(shape.rows.slot_bytes());
   const double filling =
       static_cast<double>(s.fill_slots) * s.fill_capacity * 8;
-  // Candidates are little more than k a point; there is room for more.
+  // There are little more than k candidates for each point; this leaves room.
   const double pairs = points * static_cast<double>(in.k) * 1.25 * 12;
   const double redo = 4 * piece;
   const auto let_stay = [&] {
@@ -98,7 +100,8 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
                                       kChunkUnit * kChunkUnit);
   };
   let_stay();
-  // Lists are written out from the memory of what stays, if they fit there.
+  // Lists are written from the memory of the points that stay, if they fit
+  // there.
   const double written = static_cast<double>(s.write_rows * in.k) * 24;
   if (static_cast<double>(s.stay_rows * sizes.padded) * 8 < written) {
     s.bytes_fixed += written;
@@ -107,19 +110,19 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   const double settling =
       20 * points + pairs +
       std::max(redo, static_cast<double>(s.stay_rows) * row_bytes);
-  // The answer's pieces come last; then, while rows are filtered again, the
-  // filter's own are still there beside the candidates' numbers.
+  // The answer's pieces come last. While rows are filtered again, the filter's
+  // own rows are still in memory with the candidates' numbers.
   const double unanswered = s.bytes_fixed - bytes_answer(in.num_points, in.k);
   const WideRows wide(most_slots, capacity, shape.rows.slot_bytes(), 0);
-  // The filter's rows are made of panels that come by where its lists will be;
-  // of very many features the least panel is longer than those.
+  // The filter's rows are made from streamed panels in the memory of the later
+  // lists. With very many features the smallest panel is larger than those.
   const double made = 2.0 * kChunkUnit * row_bytes;
   s.bytes_peak =
       std::max({unanswered + small + filter + std::max(lists + filling, made),
                 unanswered + small + filter + lists + 8 * points + pairs / 3 +
                     wide.bytes(),
                 unanswered + small + lists + pairs, s.bytes_fixed + settling});
-  // So short a stay would read the points very often.
+  // With fewer points that stay, all points would be read very often.
   s.fits = s.bytes_peak <= bytes_usable &&
            s.stay_rows >= std::max(s.stream_rows, in.num_points / 64);
   return s;
@@ -154,9 +157,9 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
       (in.num_given > in.num_points ? 4 * static_cast<double>(in.num_given)
                                     : 0);
 
-  // The filter: what is kept of all columns, and where each point's candidates
-  // are; two panels; and of a stretch its rows, lists, and what is known of
-  // them.
+  // The filter's memory: the values of all columns and the position of each
+  // point's candidates; two panels; and the rows of a range with their lists
+  // and values.
   const double block = static_cast<double>(kFilterBlock);
   const double form = static_cast<double>(shape.rows.row_bytes);
   const double values = 4.0 * static_cast<double>(shape.rows.floats_a_slot);
@@ -167,7 +170,7 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
               s.panel_blocks, kFilterBlock * shape.rows.row_bytes));
   const double of_all = all_the_time + shape.bytes_sums + slots * (values + 4) +
                         20 * points + panels;
-  // The lists' memory has room for a block of longer ones.
+  // The lists' memory has room for one block of longer lists.
   const double longer =
       block * 8.0 * static_cast<double>(wider_capacity(s.capacity));
   const double lists = 8.0 * static_cast<double>(s.capacity);
@@ -182,15 +185,15 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
         std::min(s.stretch_blocks,
                  static_cast<std::int64_t>(std::max(0.0, left - longer) /
                                            (of_block - block * lists)));
-  // Whole turns of the multiprocessors.
+  // The range is a whole number of waves over the multiprocessors.
   const std::int64_t turn = std::max(1, multiprocessors / 4);
   if (s.stretch_blocks > turn) s.stretch_blocks -= s.stretch_blocks % turn;
   const double stretch = static_cast<double>(s.stretch_blocks);
   const double filtering = of_all + stretch * (of_block - block * lists) +
                            std::max(longer, stretch * block * lists);
 
-  // The exact step: of each point its place and where its pairs are; of those
-  // that stay their pairs, too.
+  // The exact step's memory: the place of each point and the position of its
+  // pairs; for points that stay also their pairs.
   s.bytes_fixed = all_the_time + bytes_answer(s.write_rows, in.k);
   const double settling = s.bytes_fixed + 4 * points + 32 * points;
   const double pairs = k * 1.25 * 12;
@@ -216,7 +219,7 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
                 s.bytes_fixed + 36 * points +
                     static_cast<double>(s.stay_rows) * (row_bytes + pairs)});
   s.bytes_host = slots * form + points * pairs;
-  // So short stretches would have all points come by very often.
+  // With shorter ranges all points would be streamed very often.
   const double fewest = points / 512;
   s.fits = s.bytes_peak <= bytes_usable && s.stretch_blocks > 0 &&
            stretch * block >= fewest && s.stay_rows > 0 &&
@@ -226,8 +229,8 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
 
 FilterStreaming filter_streaming(const PlanInput& in, const FilterShape& shape,
                                  double bytes_usable) {
-  // A list is cut to little more than k; a round of growth 1.5 brings about two
-  // thirds of k more, and one in very many rows half as much again.
+  // A list is cut to little more than k. A round of growth 1.5 adds about two
+  // thirds of k, and for one row in very many half as much again.
   const std::int64_t least = std::max<std::int64_t>(64, in.k * 16 / 5);
   std::vector<std::int64_t> capacities;
   for (std::int64_t c = std::min<std::int64_t>(1024, shape.capacity); c > 128;

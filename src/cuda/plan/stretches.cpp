@@ -6,8 +6,8 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Jobs of a launch for each multiprocessor: what the last ones wait for each
-// other is little.
+// Jobs in a launch for each multiprocessor, so many that little time is lost at
+// the end.
 constexpr std::int64_t kJobsEach = 12;
 // Longer jobs save little more.
 constexpr std::int64_t kLongestSpan = 8;

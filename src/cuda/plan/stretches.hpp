@@ -1,8 +1,8 @@
 #pragma once
 
-// How a stretch of rows meets all columns where the filter's rows are not on
-// the device: panels of columns come by, each of some blocks of slots. Plain
-// C++, but for what kernels make of it.
+// How a range of rows is compared with all columns if the filter's rows are not
+// on the device. Columns are streamed in panels of some blocks of slots. Plain
+// C++, except for what kernels use.
 
 #include <cstdint>
 #include <vector>
@@ -18,22 +18,23 @@ struct StretchShape {
   std::int64_t row_blocks = 0;
   std::int64_t num_blocks = 0;    ///< of columns
   std::int64_t panel_blocks = 1;  ///< of a panel of them
-  std::int64_t fill_blocks = 1;   ///< that lists are filled by
+  std::int64_t fill_blocks = 1;   ///< that fill lists
   int multiprocessors = 1;
 };
 
-/// All rows of the stretch against some blocks of one panel.
+/// Compares all rows of the range with some blocks of one panel.
 struct StretchLaunch {
   std::int64_t row_blocks = 0;
   std::int64_t first_block = 0, end_block = 0;  ///< of columns
-  std::int64_t span = 1;                        ///< a job's blocks, at most
+  std::int64_t span = 1;                        ///< the most blocks of a job
   bool fill = false;
   bool ends_round = false;
 
   FSKNN_HD std::int64_t num_jobs() const {
     return row_blocks * ((end_block - first_block + span - 1) / span);
   }
-  /// Rows count from the stretch's first block, columns from the first of all.
+  /// Rows are numbered from the range's first block, columns from the first of
+  /// all.
   FSKNN_HD ListedJob job(std::int64_t at) const {
     const std::int64_t first = first_block + at / row_blocks * span;
     const std::int64_t end =
@@ -44,8 +45,8 @@ struct StretchLaunch {
   }
 };
 
-/// In order. The first blocks fill lists; then rounds double, each of as many
-/// blocks as all before it.
+/// The launches in order. The first blocks fill lists; then each round has as
+/// many blocks as all before it.
 std::vector<StretchLaunch> schedule_stretch(const StretchShape& shape);
 
 }  // namespace cuda

@@ -6,27 +6,27 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Apexes whose others are listed with one wait for the device.
+// The number of apexes whose others are listed with one wait for the device.
 constexpr std::int64_t kApexes = 256;
 
-// Rows of a pool: so many that a kernel has work for some milliseconds.
+// The bytes of a pool's rows, enough that a kernel works for some milliseconds.
 constexpr double kPoolBytes = 2e9;
 
 constexpr std::int64_t kCandidates = std::int64_t{1} << 22;
 
-// The least that is worth a second lane.
+// The smallest sizes for which a second lane pays.
 constexpr std::int64_t kFewApexes = 16;
 constexpr std::int64_t kFewTiles = 4;  // of candidates
 
-// A candidate, and what is found: 16 and 24 bytes.
+// A candidate has 16 bytes and a result 24.
 constexpr double kCandidateBytes = 40;
 
-// An apex's lists by place: its others, those of them that are rows, and sums
-// with each.
+// An apex's lists have an entry for each place: its others, those of them that
+// are rows, and the sums with them.
 constexpr double kListedBytes = 12;
 
 // All points but one may be the others of an apex, and all of these but one the
-// lower: squares have room for both.
+// lower points: squares have room for both.
 std::int64_t most_pool_rows(const TripleSizes& sizes) {
   return pool_rows_of(sizes, sizes.num_points, sizes.num_points - 1);
 }
@@ -44,7 +44,7 @@ TriplePlan least_plan(const TripleSizes& sizes) {
 
 TripleForms::TripleForms(std::int64_t features, const GpuFacts& gpus)
     : num_features(features) {
-  // Hopper's instructions, and what a block has of shared memory there.
+  // Hopper's instructions need this much shared memory in a block.
   constexpr int hopper = 90;
   constexpr std::int64_t shared = 230000;
   if (gpus.capability == hopper && gpus.most_capability == hopper &&
@@ -61,8 +61,8 @@ TripleSizes TripleForms::sizes(TripleSizes sizes, std::int32_t largest,
   TripleSizes codes = sizes;
   codes.bits = largest;
   codes.depth = depth_of_triple_bits(num_features, largest);
-  // Squares and their candidates take more than tiles: half is for what a
-  // search asks besides.
+  // Squares and their candidates take more memory than tiles. Half of the
+  // memory is left for the other needs of a search.
   if (bytes_usable > 0 && least_bytes_of_triples(codes) > bytes_usable / 2)
     return sizes;
   return codes;
@@ -119,7 +119,7 @@ TriplePlan plan_triples(const TripleSizes& sizes, double bytes_usable) {
     plan.lanes = 0;
     return plan;
   }
-  // What is largest is halved, until it fits.
+  // Halves the largest part until the plan fits.
   while (!fits(plan)) {
     const auto half = [](std::int64_t& size, std::int64_t at_least) {
       size = std::max(at_least, size / 2);

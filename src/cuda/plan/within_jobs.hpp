@@ -1,8 +1,7 @@
 #pragma once
 
-// How the filter meets all pairs for a search within a distance: one round, in
-// stretches of jobs, each with no more candidates than their list has room for.
-// Plain C++.
+// How the filter compares all pairs in a search within a distance: one round,
+// in ranges of jobs whose candidates fit in their list. Plain C++.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,15 +12,15 @@
 namespace fsknn {
 namespace cuda {
 
-/// All jobs of one device, some at a time.
+/// All jobs of one device, a range at a time.
 class WithinJobs {
  public:
-  /// Two jobs, the fewest that are met at a time, never have more pairs than
-  /// this, of one block of columns.
+  /// Two jobs, the smallest range, never have more pairs than this with one
+  /// block of columns.
   static constexpr std::int64_t kLeastCapacity = kFilterBlock * kFilterBlock;
 
-  /// rounds: which slabs, how many blocks of columns, and whether these are the
-  /// same slots; of the rest depth, chunk_size and multiprocessors.
+  /// rounds: the slabs, the number of column blocks, whether rows and columns
+  /// are the same slots, depth, chunk_size and multiprocessors are used.
   WithinJobs(const FilterRounds& rounds, std::int64_t capacity)
       : capacity_(capacity) {
     FilterJobs& j = jobs_;
@@ -37,28 +36,28 @@ class WithinJobs {
                   j.end_delta * j.num_slabs / (4 * rounds.multiprocessors)}));
     num_jobs_ = j.num_slabs * ceil_div(j.end_delta, j.span);
     most_ = jobs_a_launch(rounds, j.span);
-    // At first as many as the device does at once: a sample.
+    // The first range has as many jobs as the device runs at once, as a sample.
     wanted_ = std::min(most_, round_up(rounds.multiprocessors, 2));
   }
 
-  /// A slab of rows by a block of columns each.
+  /// The number of tiles, each a slab of rows by a block of columns.
   std::int64_t num_tiles() const { return jobs_.num_slabs * jobs_.end_delta; }
   bool done() const { return jobs_.first_job == num_jobs_; }
-  /// The jobs to be done now.
+  /// Returns the jobs to run next.
   const FilterJobs& next() {
     jobs_.end_job = std::min(jobs_.first_job + wanted_, num_jobs_);
     return jobs_;
   }
-  /// Pairs of slots of these, at most.
+  /// An upper bound on the pairs of slots in these jobs.
   double pairs() const {
     return static_cast<double>(jobs_.end_job - jobs_.first_job) *
            static_cast<double>(jobs_.span) * (kFilterSlab * kFilterBlock);
   }
-  /// How many candidates they had. Returns whether there was room for all;
-  /// fewer of these jobs are next if not.
+  /// Takes the number of candidates of these jobs. Returns whether all had
+  /// room; if not, fewer of these jobs come next.
   bool had(std::int64_t candidates) {
     const std::int64_t jobs = jobs_.end_job - jobs_.first_job;
-    // Half of what there would be room for.
+    // The next range should fill half of the room.
     const double room =
         static_cast<double>(capacity_) / 2 * static_cast<double>(jobs) /
         static_cast<double>(std::max<std::int64_t>(1, candidates));

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which GPUs the code of a build runs on. Pure text and numbers, so that it can
-// be tested without a GPU.
+// The GPUs on which the code of a build runs. Only text and numbers, so that it
+// can be tested without a GPU.
 
 #include <cstdlib>
 #include <sstream>
@@ -10,9 +10,10 @@
 namespace fsknn {
 namespace cuda {
 
-/// architectures: what configure compiled for, as "80 90a ptx120". Machine code
-/// runs on its own major version from its minor version up; with the suffix a
-/// on that very version only, with f on that family; PTX on all from there up.
+/// architectures: those for which configure compiled, as "80 90a ptx120".
+/// Machine code runs on GPUs of its major version from its minor version up.
+/// With the suffix a it runs on that version only, with f on that family. PTX
+/// runs on all GPUs from its version up.
 inline bool runs_on(const std::string& architectures, int major, int minor) {
   std::istringstream words(architectures);
   std::string word;
@@ -29,7 +30,8 @@ inline bool runs_on(const std::string& architectures, int major, int minor) {
   return false;
 }
 
-/// Whether GPUs of 9.0 have the code of warpgroups, which is that of 90a alone.
+/// Whether the build has the code of warpgroups for GPUs of 9.0; only 90a has
+/// it.
 inline bool has_hopper_code(const std::string& architectures) {
   std::istringstream words(architectures);
   std::string word;

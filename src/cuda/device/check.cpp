@@ -13,8 +13,8 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// Errors after which every call says the same, until the process ends: what
-/// CUDA's documents say of them.
+/// Whether all later calls in the process return this error, as CUDA's
+/// documentation says.
 bool is_sticky(cudaError_t code) {
   static constexpr cudaError_t sticky[] = {
     cudaErrorECCUncorrectable,
@@ -54,14 +54,14 @@ double bytes_free_now() {
   return 0.0;
 }
 
-// The first failure of the process that was sticky, the memory that is held,
-// and the fault that is armed.
+// The first sticky failure of the process, the memory in use, and the armed
+// fault.
 std::mutex failure_guard;
 std::optional<CudaFailure> lost;
 struct Held {
   double now = 0, peak = 0;
 };
-std::map<int, Held> held_on;  // by CUDA's number of the device
+std::map<int, Held> held_on;  // by CUDA's device number
 struct Armed {
   Fault fault;
   std::int64_t matched = 0;
@@ -70,8 +70,8 @@ struct Armed {
 
 [[noreturn]] void fail(cudaError_t code, const std::string& where, int device,
                        double bytes) {
-  // The runtime keeps the last error until it is read: the next call that is
-  // checked must not find this one.
+  // The runtime keeps the last error until it is read. Reading it here hides it
+  // from the next checked call.
   cudaGetLastError();
   CudaFailure failure(cudaGetErrorString(code),
                       device == kCurrentDevice ? device_if_any() : device);
@@ -110,7 +110,7 @@ int multiprocessors_here() {
 void check(cudaError_t code, const char* call, const char* file, int line,
            int device) {
   if (code == cudaSuccess) return;
-  // The compiler is told "./cuda/x.cuh" of some files.
+  // The compiler gets "./cuda/x.cuh" for some files.
   if (std::strncmp(file, "./", 2) == 0) file += 2;
   fail(code, std::string(call) + ", " + file + ":" + std::to_string(line),
        device, 0);
@@ -167,7 +167,7 @@ bool fault_is_due(const char* call, int device) {
   const std::lock_guard<std::mutex> hold(failure_guard);
   const Fault& fault = armed.fault;
   if (fault.device >= 0 && fault.device != device) return false;
-  // As with a real one: all that follows on this device fails alike.
+  // As after a real error, all later calls on this device fail alike.
   if (armed.fired && is_sticky(fault_error())) return true;
   if (std::string(call).find(fault.text) == std::string::npos) return false;
   if (++armed.matched != fault.nth) return false;

@@ -1,6 +1,6 @@
 #pragma once
 
-// CUDA's error codes as exceptions, and a way to make them up for tests.
+// Exceptions for CUDA's error codes, and injected errors for tests.
 
 #include <cuda_runtime.h>
 
@@ -9,28 +9,27 @@
 namespace fsknn {
 namespace cuda {
 
-/// What the call is about, where it names no other.
+/// The device of a call that names no other.
 inline constexpr int kCurrentDevice = -1;
 
-/// Throws CudaFailure (call, file, line, CUDA's words, the device) unless
-/// `code` is success. The first error after which CUDA does nothing more in
-/// this process is remembered (lost_device()), and thrown in place of all such
-/// that follow: devices that are lost together are told of as one, by every
-/// thread.
+/// Throws CudaFailure (call, file, line, CUDA's message, device) unless `code`
+/// is success. The first sticky error of the process is kept (lost_device())
+/// and thrown instead of all later ones. So every thread reports the same
+/// device if several are lost together.
 void check(cudaError_t code, const char* call, const char* file, int line,
            int device = kCurrentDevice);
 
-/// CUDA's own number of the current device; and what a device has of something.
+/// CUDA's number of the current device, and an attribute of a device.
 int current_device();
 int attribute_of(cudaDeviceAttr which, int device);
 int multiprocessors_here();  ///< of the current device
 
-/// As check(), after an allocation of `bytes` on the current device: the
-/// failure says how many bytes were asked for and how many are free.
+/// As check(), after an allocation of `bytes` on the current device. The
+/// failure has the bytes requested and the bytes free.
 void check_allocation(cudaError_t code, double bytes);
 
-/// Whether a test wants this call to fail, and how (faults.hpp). Where no fault
-/// is armed it costs one look at a flag.
+/// Whether a test makes this call fail, and with which error (faults.hpp). If
+/// no fault is armed, this only reads a flag.
 extern std::atomic<bool> fault_is_armed;
 bool fault_is_due(const char* call, int device);
 cudaError_t fault_error();
@@ -40,8 +39,8 @@ inline bool injected(const char* call, int device = kCurrentDevice) {
          fault_is_due(call, device);
 }
 
-/// Memory of the current device, or a CudaFailure; and back. For DeviceBuffer,
-/// and what else must own such memory. All of it is counted.
+/// Allocates memory of the current device or throws CudaFailure; frees it. For
+/// DeviceBuffer and other owners of such memory. All of it is counted.
 struct Allocation {
   void* data = nullptr;
   double bytes = 0;
@@ -50,7 +49,7 @@ struct Allocation {
 Allocation allocate(double bytes);
 void give_back(const Allocation& allocation) noexcept;
 
-/// The most bytes held at a time on the device, since the last reset.
+/// The peak number of bytes in use on the device since the last reset.
 double peak_bytes(int device);
 void reset_peak_bytes(int device);
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Copies from global to shared memory, under way while a block works (compute
-// capability 8.0), or done on the spot.
+// Copies from global to shared memory. They are asynchronous from compute
+// capability 8.0 on, else synchronous.
 
 namespace fsknn {
 namespace cuda {

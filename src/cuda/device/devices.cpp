@@ -18,16 +18,16 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// What is here, or why it is of no use.
+/// The usable devices, or the reason why there are none.
 struct Found {
-  std::vector<Device> devices, left_out;  // bytes_free not filled in
+  std::vector<Device> devices, left_out;  // bytes_free is not set
   std::optional<BackendFailure> why_not;
 };
 
 // CUDA does not survive a fork: its calls in the child fail or hang.
 std::atomic<pid_t> process_of_cuda{0};
 
-// CUDA counts devices once a process, and so do we.
+// CUDA counts devices once in a process, and so does this file.
 std::mutex devices_guard;
 std::optional<Found> real;
 std::optional<Found> fake;
@@ -39,7 +39,7 @@ bool is_forked_child() {
 
 using Why = BackendFailure::Why;
 
-/// Why CUDA has no devices: what it said when it was asked for them.
+/// The reason why CUDA has no devices, from the error of its first call.
 BackendFailure why_no_device(const FakeMachine& machine) {
   const auto why = [&] {
     switch (machine.code) {
@@ -106,7 +106,8 @@ Found judge(const FakeMachine& machine) {
   return found;
 }
 
-/// Failures are reasons. What was found once stays so; what was not may come.
+/// Returns failures as reasons. Found devices are remembered; failures are not,
+/// so that a later call may succeed.
 Found find_devices() {
   Found found;
   if (is_forked_child()) {
@@ -137,7 +138,7 @@ double bytes_free_on(int cuda_id) {
   return static_cast<double>(free);
 }
 
-/// Throws what went wrong before, again, or why there is nothing to use.
+/// Throws an earlier device loss again, or the reason why no device is usable.
 std::vector<Device> chosen(const std::vector<int>& rows) {
   const Found found = find_devices();
   if (!is_forked_child())
@@ -188,7 +189,7 @@ std::vector<Device> devices() {
 std::vector<Device> start_devices(const std::vector<int>& rows) {
   std::vector<Device> these = chosen(rows);
   if (is_fake()) return these;
-  // Starting CUDA takes long: one host thread a device.
+  // Starting CUDA takes long, so that each device has its own host thread.
   Workers workers(nullptr, 1);
   workers.run(static_cast<int>(these.size()), [&](int w) {
     Device& device = these[static_cast<std::size_t>(w)];
@@ -198,7 +199,7 @@ std::vector<Device> start_devices(const std::vector<int>& rows) {
 }
 
 void give_back_kept() noexcept {
-  // A child has nothing of its own; after a loss there is nothing to be had.
+  // A forked child owns nothing; after a loss nothing can be freed.
   if (process_of_cuda.load() == 0 || is_forked_child()) return;
   try {
     if (!lost_device()) give_back_pinned();

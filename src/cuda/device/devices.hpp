@@ -1,6 +1,6 @@
 #pragma once
 
-// What became of the devices of this process. No CUDA type in sight.
+// The state of this process's devices, without CUDA types.
 
 #include <optional>
 
@@ -9,8 +9,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// The first failure that a device did not recover from (an illegal address, a
-/// device that fell off the bus): CUDA does nothing more in this process.
+/// The first failure from which a device did not recover (an illegal address, a
+/// device that fell off the bus). CUDA no longer works in this process.
 std::optional<CudaFailure> lost_device();
 
 }  // namespace cuda

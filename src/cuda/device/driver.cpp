@@ -7,8 +7,8 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// A function of the driver as it was in CUDA `version` (as 7000); null where
-/// there is none.
+/// Returns a driver function of CUDA `version` (such as 7000); null if it does
+/// not exist.
 template <class Function>
 Function driver_function(const char* name, unsigned version) {
   void* found = nullptr;
@@ -38,7 +38,7 @@ bool is_started(int device) {
       driver_function<GetState>("cuDevicePrimaryCtxGetState", 7000);
   unsigned flags = 0;
   int active = 0;
-  // The runtime's numbers of devices are the driver's.
+  // The runtime and the driver number devices alike.
   return state != nullptr && state(device, &flags, &active) == CUDA_SUCCESS &&
          active != 0;
 }

@@ -1,18 +1,18 @@
 #pragma once
 
-// The few things that CUDA's driver can do and its runtime can't. Its functions
-// are asked for when needed: libcuda belongs to the driver, which a machine
-// that only builds does not have, so that it is never linked.
+// Functions of CUDA's driver that its runtime lacks. They are looked up when
+// needed, not linked: libcuda belongs to the driver, which a build machine does
+// not have.
 
 namespace fsknn {
 namespace cuda {
 
-/// Whether CUDA is started on the device in this process. Starts nothing.
+/// Whether CUDA is started on the device in this process. Does not start it.
 bool is_started(int device);
 
-/// The context that this thread's calls go to; null: none yet.
+/// The context of this thread's calls; null: none yet.
 void* current_context();
-/// Makes it the current one again. Starts nothing.
+/// Makes the context current again. Does not start CUDA.
 void set_current_context(void* context);
 
 }  // namespace cuda

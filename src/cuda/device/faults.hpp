@@ -1,8 +1,8 @@
 #pragma once
 
-// Faults made up for tests: what can't be provoked on the machine at hand (a
-// lost device, an old driver, GPUs of different kinds) and what can't be
-// provoked at every place (too little memory). No CUDA type in sight.
+// Faults that tests inject. Some cannot be provoked on a given machine (a lost
+// device, an old driver, different GPUs), others not at every call (too little
+// memory). No CUDA types.
 
 #include <cstdint>
 #include <optional>
@@ -15,15 +15,15 @@
 namespace fsknn {
 namespace cuda {
 
-/// The nth checked call whose text holds `text` fails with CUDA's error number
-/// `code`, without being made. After an error that a real device does not
-/// recover from, so do all calls on that device. An allocation's text is
-/// "cudaMalloc", one of pinned memory "cudaHostAlloc".
+/// The nth checked call whose text contains `text` is not made and fails with
+/// CUDA's error number `code`. After a sticky error all later calls on that
+/// device fail. The text of an allocation is "cudaMalloc", that of pinned
+/// memory "cudaHostAlloc".
 struct Fault {
   std::string text;
-  std::int64_t nth = 0;  ///< from 1; 0: none fails, calls are counted
+  std::int64_t nth = 0;  ///< from 1; 0: only counts calls
   int code = 0;
-  int device = -1;  ///< CUDA's number: on that device only; -1: any
+  int device = -1;  ///< CUDA's number of the only device; -1: any
 };
 
 struct FaultReport {
@@ -34,17 +34,17 @@ struct FaultReport {
 /// false in a build without CUDA, where the others do nothing.
 bool can_inject();
 void arm_fault(const Fault& fault);
-/// Forgets a loss that was made up, too.
+/// Also forgets an injected loss.
 FaultReport disarm_fault();
 
-/// What CUDA says of the machine, made up.
+/// An invented answer of CUDA about the machine.
 struct FakeMachine {
-  int code = 0;                 ///< CUDA's error number when asked for devices
-  int driver = 0, runtime = 0;  ///< versions, as 13000
+  int code = 0;                 ///< CUDA's error number for the device query
+  int driver = 0, runtime = 0;  ///< versions, such as 13000
   std::vector<Device> devices;
 };
 
-/// From now on this is what there is; none: the real machine again.
+/// Replaces the machine from now on; none: the real machine.
 void fake_machine(const std::optional<FakeMachine>& machine);
 
 }  // namespace cuda

@@ -30,16 +30,16 @@ __device__ inline void make_barrier(unsigned barrier, unsigned arrivals) {
 __device__ inline void show_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;\n" ::: "memory");
 }
-/// Arrives, and lets the barrier wait for so many bytes of copies besides.
+/// Arrives, and makes the barrier wait also for that many bytes of copies.
 __device__ inline void expect_bytes(unsigned barrier, unsigned bytes) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n" ::"r"(barrier),
       "r"(bytes)
       : "memory");
 }
-/// Arrives at the barrier of that block of the cluster. What it orders is reads
-/// that are over and copies, nothing that this thread wrote: a release to the
-/// whole cluster would wait for all that it has written to global memory.
+/// Arrives at the barrier of that block of the cluster. This orders finished
+/// reads and copies, but no writes of this thread. A release to the whole
+/// cluster would wait for all its writes to global memory.
 __device__ inline void arrive_at(unsigned barrier, unsigned block) {
   asm volatile(
       "{\n"
@@ -50,7 +50,7 @@ __device__ inline void arrive_at(unsigned barrier, unsigned block) {
       "r"(block)
       : "memory");
 }
-/// Waits for the end of the phase of that parity.
+/// Waits until the phase of that parity ends.
 __device__ inline void wait_for_barrier(unsigned barrier, unsigned parity) {
   asm volatile(
       "{\n"
@@ -64,7 +64,7 @@ __device__ inline void wait_for_barrier(unsigned barrier, unsigned parity) {
       "r"(parity)
       : "memory");
 }
-/// Starts a copy that arrives at `barrier`.
+/// Starts a copy that signals `barrier`.
 __device__ inline void copy_bulk(unsigned to, const void* from, unsigned bytes,
                                  unsigned barrier) {
   asm volatile(
@@ -73,7 +73,7 @@ __device__ inline void copy_bulk(unsigned to, const void* from, unsigned bytes,
       "l"(from), "r"(bytes), "r"(barrier)
       : "memory");
 }
-/// The same to both blocks of the cluster, at both's barriers.
+/// Copies to both blocks of the cluster, and signals the barriers of both.
 __device__ inline void copy_bulk_to_both(unsigned to, const void* from,
                                          unsigned bytes, unsigned barrier) {
   asm volatile(

@@ -1,8 +1,7 @@
 #pragma once
 
-// Owners of what CUDA hands out. Move-only; what a destructor cannot give back
-// it leaves (after a failure that the device does not recover from, nothing can
-// be given back).
+// Owners of CUDA resources. They can only be moved. A destructor ignores
+// errors, because after a sticky failure nothing can be freed.
 
 #include <cuda_runtime.h>
 
@@ -16,9 +15,9 @@
 namespace fsknn {
 namespace cuda {
 
-/// Makes a device the current one of this thread, and what was current before
-/// it again. Not by cudaSetDevice(), which would start CUDA on that device even
-/// where nobody had used it: some time, and 500 MB.
+/// Makes a device current in this thread, and later restores the previous one.
+/// It does not use cudaSetDevice() to restore: that would start CUDA on an
+/// unused device, which takes time and 500 MB.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device) : before_(current_context()) {
@@ -32,8 +31,8 @@ class DeviceGuard {
   void* before_;
 };
 
-/// The same where memory is given back: what CUDA says then is nobody's, and
-/// after a loss nothing can be given back.
+/// The same for freeing memory. It ignores CUDA's errors: after a loss nothing
+/// can be freed.
 class GivingBackOn {
  public:
   explicit GivingBackOn(int device) : before_(current_context()) {
@@ -78,7 +77,7 @@ class DeviceBuffer {
   std::int64_t size_ = 0;
 };
 
-/// Page-locked host memory: what a device copies to and from at full speed.
+/// Page-locked host memory, which a device copies at full speed.
 template <class T>
 class PinnedBuffer {
  public:
@@ -132,7 +131,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// A point in a stream's work that the host waits for, asleep.
+/// A point in a stream's work for which the host waits without spinning.
 class Event {
  public:
   Event() {
@@ -146,13 +145,13 @@ class Event {
   void record(const Stream& stream) {
     CUDA_CHECK(cudaEventRecord(event_, stream.get()));
   }
-  /// What is put on the stream from here on waits for what was recorded, on
-  /// whichever device.
+  /// Makes later work on the stream, on any device, wait for the recorded
+  /// point.
   void hold(const Stream& stream) const {
     CUDA_CHECK(cudaStreamWaitEvent(stream.get(), event_, 0));
   }
   cudaEvent_t get() const { return event_; }
-  /// Returns at once where nothing was recorded.
+  /// Returns at once if nothing was recorded.
   void wait() { CUDA_CHECK(cudaEventSynchronize(event_)); }
 
  private:

@@ -6,17 +6,18 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// What one search on one GPU has at a time, twice.
+// The number of pieces of two searches on one GPU.
 constexpr std::size_t kMostKept = 16;
 
 struct Kept {
   Kept() { pieces.reserve(kMostKept); }
   std::mutex mutex;
   std::vector<PinnedBuffer<char>> pieces;
-  int device = 0;  ///< that was the current one when the last were kept
+  int device = 0;  ///< current when the last pieces were kept
 };
 
-/// Never destroyed: CUDA may be gone before it when the process ends.
+/// It is never destroyed, because CUDA may shut down first at the end of the
+/// process.
 Kept& kept() {
   static Kept* const all = new Kept;
   return *all;
@@ -55,7 +56,7 @@ void give_back_pinned() {
   Kept& all = kept();
   const std::lock_guard<std::mutex> lock(all.mutex);
   if (all.pieces.empty()) return;
-  // On a device where CUDA is started, or that would start it.
+  // Uses a device on which CUDA is started, as freeing would start it.
   const DeviceGuard guard(all.device);
   all.pieces.clear();
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Pinned host memory in pieces of one size. Pinning takes 0.2 ms a MiB, so that
-// what was pinned once is kept for the next call, up to a limit.
+// Pinned host memory in pieces of one size. Pinning takes 0.2 ms per MiB, so
+// that pinned pieces are kept for the next call, up to a limit.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// `count` pieces of at least `bytes` each, for as long as it lives.
+/// Holds `count` pieces of at least `bytes` each while it exists.
 class PinnedPieces {
  public:
   PinnedPieces(std::int64_t count, std::int64_t bytes);
@@ -33,7 +33,7 @@ class PinnedPieces {
   std::vector<PinnedBuffer<char>> pieces_;
 };
 
-/// Gives back what is kept for the next call.
+/// Frees the pieces kept for the next call.
 void give_back_pinned();
 
 }  // namespace cuda

@@ -20,7 +20,7 @@ void upload(DeviceBuffer<T>& to, const T* from, std::int64_t count,
                              cudaMemcpyHostToDevice, stream.get()));
 }
 
-/// Zeros from `first` to the buffer's end.
+/// Writes zeros from `first` to the buffer's end.
 template <class T>
 void clear_from(DeviceBuffer<T>& buffer, std::int64_t first,
                 const Stream& stream) {
@@ -30,7 +30,7 @@ void clear_from(DeviceBuffer<T>& buffer, std::int64_t first,
       stream.get()));
 }
 
-/// count values, and zeros after them to the buffer's end.
+/// Copies `count` values, followed by zeros to the buffer's end.
 template <class T>
 void upload_padded(DeviceBuffer<T>& to, const T* from, std::int64_t count,
                    const Stream& stream) {

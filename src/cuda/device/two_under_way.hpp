@@ -1,19 +1,20 @@
 #pragma once
 
-// Pieces of work on a stream, two under way at a time.
+// Runs pieces of work on a stream, two at a time.
 
 #include "cuda/device/resources.hpp"
 
 namespace fsknn {
 namespace cuda {
 
-/// The device never waits for the host, nor does the host run far ahead of it,
-/// so that the user's wish to stop is heard.
+/// The device never waits for the host, and the host is at most two pieces
+/// ahead, so that interrupts are noticed.
 class TwoUnderWay {
  public:
-  /// Before a piece is put on the stream: waits for the last but one.
+  /// Waits for the last piece but one. Call it before a piece is put on the
+  /// stream.
   void begin() { done_[turn_].wait(); }
-  /// After it was.
+  /// Call it after the piece was put on the stream.
   void end(const Stream& stream) {
     done_[turn_].record(stream);
     turn_ ^= 1;

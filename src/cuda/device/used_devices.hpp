@@ -1,6 +1,6 @@
 #pragma once
 
-// The devices that a search uses, from when it begins.
+// The devices that a search uses from its start.
 
 #include <algorithm>
 #include <vector>
@@ -14,9 +14,9 @@
 namespace fsknn {
 namespace cuda {
 
-/// Those that a request names, started, the first of them this thread's current
-/// one: what it does besides its share, as to pin memory or to give back what
-/// the others had, it must not start CUDA elsewhere for.
+/// Starts the devices of a request and makes the first one current in this
+/// thread. The thread also pins memory and frees that of other devices, which
+/// must not start CUDA elsewhere.
 class UsedDevices {
  public:
   explicit UsedDevices(const std::vector<int>& rows)
@@ -28,7 +28,7 @@ class UsedDevices {
   int count() const { return static_cast<int>(gpus_.size()); }
   /// CUDA's own number.
   int id(int w) const { return gpus_[static_cast<std::size_t>(w)].cuda_id; }
-  /// Held at a time since then, at most, on any of them.
+  /// The peak bytes in use on any of them since the start.
   double most_bytes() const {
     double most = 0;
     for (const Device& gpu : gpus_)
@@ -41,8 +41,8 @@ class UsedDevices {
   const DeviceGuard guard_;
 };
 
-/// work(w), the part of the w-th of the first `count` devices, on a worker
-/// whose current one it is; gives what it was like.
+/// Runs work(w), the part of the w-th of the first `count` devices, on a worker
+/// with that device as the current one, and collects the statistics.
 template <class Work>
 void run_parts(Workers& workers, const UsedDevices& devices, int count,
                Stats& stats, Work work) {
@@ -55,8 +55,8 @@ void run_parts(Workers& workers, const UsedDevices& devices, int count,
   stats.num_devices = count;
 }
 
-/// What a search that began then was like, whose preparing took so long. stats:
-/// may be null.
+/// Stores the statistics of a search from its start and the seconds of its
+/// preparation. stats may be null.
 inline void note(const Stats& found, const UsedDevices& devices,
                  Clock::time_point start, double seconds_prepare,
                  Stats* stats) {

@@ -5,8 +5,9 @@
 namespace fsknn {
 namespace cuda {
 
-/// Waits for a stream when it goes, after a failure too: what was declared
-/// before it, and is used by what is under way there, goes later.
+/// Waits for a stream when it is destroyed, also after a failure. Resources
+/// that the stream uses must be declared before it, so that they are destroyed
+/// later.
 class WaitAtEnd {
  public:
   explicit WaitAtEnd(const Stream& stream) : stream_(stream) {}

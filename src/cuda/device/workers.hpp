@@ -1,7 +1,7 @@
 #pragma once
 
-// One host thread a device (Arefin 2012), and what the threads share while they
-// work: how far they are, and whether to stop.
+// One host thread for each device (Arefin 2012), with the state that the
+// threads share: progress, and whether to stop.
 
 #include <atomic>
 #include <chrono>
@@ -21,14 +21,14 @@ namespace cuda {
 
 class Workers {
  public:
-  /// progress: may be null. num_pieces: of the work, over all workers.
+  /// progress may be null. num_pieces: the number of pieces over all workers.
   Workers(Progress* progress, std::int64_t num_pieces)
       : progress_(progress), num_pieces_(num_pieces) {}
 
-  /// Runs work(0) .. work(count - 1), each on a host thread of its own where
-  /// there are so many; the calling thread is one of them. Waits for all, then
-  /// throws what was thrown first, but the loss of a device before all else: it
-  /// may be why the others failed.
+  /// Runs work(0) .. work(count - 1), each on its own host thread if there are
+  /// enough; the calling thread is one of them. Waits for all, then throws the
+  /// first exception. The loss of a device comes before all others, because it
+  /// may have caused them.
   template <class Work>
   void run(int count, Work work) {
     std::atomic<int> unfinished{count};
@@ -65,7 +65,7 @@ class Workers {
         });
         --unfinished;
       }
-      // The first thread goes on listening to the user until all are done.
+      // The first thread polls for interrupts until all are done.
       if (seat.number == 0)
         guarded([&] {
           while (unfinished > 0) {
@@ -77,21 +77,21 @@ class Workers {
     if (failure) std::rethrow_exception(failure);
   }
 
-  /// Called by each worker after each piece of its work, or after some. Returns
-  /// whether to go on; throws Interrupted on the thread that hears the user.
+  /// Each worker calls this after one or several pieces. Returns whether to go
+  /// on; throws Interrupted on the thread that polls.
   bool go_on(std::int64_t pieces = 1) {
     pieces_done_ += pieces;
     if (hears_the_user()) listen();
     return !stop_;
   }
 
-  /// Called by each worker that has chosen its filter, all the same: throws
-  /// Interrupted where that is all that was asked for.
+  /// Each worker calls this after it has chosen its filter, which is the same
+  /// for all. Throws Interrupted if the caller wanted only the choice.
   void tell_chosen(FilterNumbers numbers) {
     if (hears_the_user()) fsknn::tell_chosen(progress_, {numbers, false});
   }
 
-  /// How many of `count` workers would work at the same time.
+  /// The number of `count` workers that would run at the same time.
   static int at_once(int count) {
     int threads = 1;
     run_team(count, [&](Seat seat) {
@@ -100,10 +100,10 @@ class Workers {
     return threads;
   }
 
-  /// Waits until all workers have come here, each as often as the others.
-  /// Returns whether to go on: not once a worker has failed or the user has
-  /// stopped, so that none waits for one that will not come. All must work at
-  /// once.
+  /// Waits until all workers arrive; each must call it equally often. Returns
+  /// whether to go on. It returns false after a worker has failed or the user
+  /// has interrupted, so that no worker waits for one that will not arrive. All
+  /// workers must run at the same time.
   bool meet() {
     if (count_ > 1 && !together_)
       throw std::logic_error("workers that do not work at once cannot meet");
@@ -136,10 +136,10 @@ class Workers {
     Workers& workers_;
   };
 
-  /// Whether this is the thread that called run(): the only one that may ask R.
+  /// Whether this is the thread that called run(): only it may call R.
   bool hears_the_user() const { return std::this_thread::get_id() == caller_; }
 
-  /// On that thread only.
+  /// Call it only on that thread.
   void listen() {
     if (progress_ == nullptr) return;
     const Clock::time_point now = Clock::now();

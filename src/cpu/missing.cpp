@@ -1,4 +1,4 @@
-// These files are one translation unit: see "Units" in CONTRIBUTING.md.
+// Compiled at once: see "Units" in CONTRIBUTING.md.
 
 #include "cpu/missing/masked_differences.cpp"
 #include "cpu/missing/masked_filter.cpp"

@@ -1,4 +1,4 @@
-// These files are one translation unit: see "Units" in CONTRIBUTING.md.
+// Compiled at once: see "Units" in CONTRIBUTING.md.
 
 #include "cpu/search/connectivity.cpp"
 #include "cpu/search/listed_pairs.cpp"

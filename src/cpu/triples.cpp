@@ -1,4 +1,4 @@
-// These files are one translation unit: see "Units" in CONTRIBUTING.md.
+// Compiled at once: see "Units" in CONTRIBUTING.md.
 
 #include "cpu/triples/triples.cpp"
 #include "cpu/triples/triples_apex.cpp"

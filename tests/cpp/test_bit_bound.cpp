@@ -1,6 +1,5 @@
-// Repeats the arithmetic of bit_bound.hpp on the host: the written value of a
-// pair, the pairs that pass a threshold, and the count that the exact step
-// recovers.
+// Repeats the arithmetic of bit_bound.hpp on the host: the value written for a
+// pair, the pairs that pass a threshold, and the count for the exact step.
 
 #include <doctest/doctest.h>
 

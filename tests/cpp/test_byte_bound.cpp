@@ -1,6 +1,6 @@
-// The bound of the filter by products of bytes, on the host: the effect of
-// rotation and rounding, the part of the bound in a row's features, and the
-// decision when bytes pay.
+// The bound of the filter by products of bytes, on the host. Tests the effect
+// of rotation and rounding, the part of the bound in a row's features, and when
+// bytes pay.
 
 #include <doctest/doctest.h>
 

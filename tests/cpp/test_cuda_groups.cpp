@@ -1,4 +1,4 @@
-// The parts of the search by groups on GPUs that need no GPU: the slots of
+// Tests the search by groups on GPUs as far as it needs no GPU: the slots of
 // points, the order in which blocks are compared, and the plan.
 
 #include <doctest/doctest.h>

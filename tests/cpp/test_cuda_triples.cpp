@@ -1,5 +1,5 @@
-// The parts of triples on a device that need no device: their tiles, the
-// memory, the bounds of sums of halves, and a search with a test scanner.
+// Tests triples on a device as far as they need none: their tiles, the memory,
+// the bounds of sums of halves, and a search with a test scanner.
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The bound of the filter by products of halves for rows of any length, on the
-// host: the precision of a number in three halves, and its cost.
+// host. Tests the precision of a number in three halves, and its cost.
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
-// Euclidean and Manhattan distances over common samples: the CPU engine against
-// the definition, bit for bit, the definition against long double, and the
-// filter at each pair's own distance.
+// Euclidean and Manhattan distances over common samples. Compares the CPU
+// engine with the definition, bit for bit, the definition with long double, and
+// tests the filter at each pair's own distance.
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// Differences of bytes, and the second test in 16 bits, of rows for which unit
-// and centre were not chosen: the bound holds for any of both. No pair is
+// Differences of bytes, and the second test in 16 bits, with a unit and a
+// centre that were not chosen for the rows: the bound holds for any. No pair is
 // dropped at its own distance, and some nearly are.
 
 #include <doctest/doctest.h>

@@ -8,10 +8,11 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-/// first: a, the row's unit. second: g. Apart from the slack, the similarity of
+/// first: a, the row's unit. second: g. Except for the slack, the similarity of
 /// two rows differs from a_i a_j q_i . q_j by at most g_i + g_j. By
 /// Cauchy-Schwarz the difference is at most e_i + e_j + e_i e_j, where e_i =
-/// |z_i - a_i q_i|, and e_i e_j is at most half the sum of both squares.
+/// |z_i - a_i q_i|. The product e_i e_j is at most half the sum of both
+/// squares.
 struct ByteSimilarity {
   // Rounding moves no entry farther than its distance from 0. So e_i is at most
   // 1, and no sum exceeds kLargestNorm^2, for any row.

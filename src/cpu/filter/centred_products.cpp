@@ -54,9 +54,9 @@ Packed pack(RowPacker& packer) {
 }
 
 /// first: a, the row's unit. second: g - p, where p is half of |v|^2. Then a_i
-/// a_j q_i . q_j plus both rows' terms is at least -|v_i - v_j|^2 / 2, because
-/// e_i |v_j| is at most half of e_i^2 / part + part |v_j|^2, for any `part`.
-/// For upper bounds second is g + p: both rows' terms less that product are at
+/// a_j q_i . q_j plus both rows' terms is at least -|v_i - v_j|^2 / 2. For e_i
+/// |v_j| is at most half of e_i^2 / part + part |v_j|^2, with any `part`. For
+/// upper bounds second is g + p: both rows' terms less that product are at
 /// least |v_i - v_j|^2 / 2. p and g include the row's own rounding
 /// (core/contract/centred.hpp). For the opposite (1 + r) the two change places,
 /// and the slack has a bound for all rows.

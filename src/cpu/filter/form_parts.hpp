@@ -87,8 +87,8 @@ class RowPacker {
     }
     for (std::int64_t f = 0; f < padded; ++f) value[f] = x[f] - scale.centre[f];
   }
-  /// Rounds value * inverse to whole numbers q within +-largest, and packs two
-  /// of 16 bits in a step, or four of 8, from step `first` on. Each sum has
+  /// Rounds value * inverse to whole numbers q within +-largest and packs them
+  /// from step `first` on: two of 16 bits in a step, or four of 8. Each sum has
   /// four parallel parts.
   struct Residual {
     double squares = 0.0;  ///< sum (value * inverse - q)^2

@@ -1,4 +1,4 @@
-// FilterKind::none packs no row. Every pair of which one point takes neighbours
+// FilterKind::none packs no row. Every pair with a point that takes neighbours
 // goes to the exact step.
 
 #include "cpu/filter/form.hpp"

@@ -1,11 +1,11 @@
 // Rows of length 1 with two values each, as rows of 0 and 1 have under
-// correlations and cosine; one bit for each feature tells which. Let a row have
-// p features of the higher value and q of the lower, and let d be the
+// correlations and cosine. One bit for each feature selects the value. Let a
+// row have p features of the higher value and q of the lower, and let d be the
 // difference of the two values. Let two rows share the higher value in c
-// features. Then the sum of their products is
-//   d_i d_j c - b_i b_j,  b = d p / sqrt(p + q),
-// for centred rows; where the lower value is 0, so is b. The vignette "proofs"
-// has the proof, and the proof of the slack.
+// features. For centred rows the sum of their products is
+//   d_i d_j c - b_i b_j,  b = d p / sqrt(p + q).
+// Where the lower value is 0, so is b. The vignette "proofs" has the proof, and
+// the proof of the slack.
 
 #include "cpu/filter/two_values.hpp"
 

@@ -1,5 +1,5 @@
-// Products of rows in whole numbers of 16 bits: of rows of length 1, whose sum
-// is a similarity, and of rows of any length, with a factor for each.
+// Products of rows in whole numbers of 16 bits. Rows of length 1 have
+// similarities as sums; rows of any length have a factor each.
 
 #include "cpu/filter/form_parts.hpp"
 

@@ -77,9 +77,8 @@ constexpr int first_steps(Product product) {
 
 /// The position of step f of point c in a panel, in units of 32 bits. In pairs,
 /// two steps of a point are adjacent: one instruction sums the differences of
-/// these eight bytes. Within each half of a panel, the pairs of the first four
-/// points come before those of the others, so that each half starts where it
-/// does in other products.
+/// these eight bytes. In each half of a panel the pairs of the first four
+/// points come first. So each half starts where it does in other products.
 constexpr std::int64_t step_at(Product product, std::int64_t f, int c) {
   return product == Product::byte_difference
              ? (f - f % 2 + c / 4 % 2) * Tile::panel + c / 8 * 8 + c % 4 * 2 +
@@ -192,8 +191,8 @@ struct Kernels {
                                         const MaskedDistanceSide& row,
                                         const MaskedDistanceSide& columns);
 
-  /// Computes, for the 16 points of a panel [feature][16], the sums of the
-  /// values and of their squares over the features of a list, in any order.
+  /// Sums, for each of the 16 points of a panel [feature][16], the values and
+  /// their squares over the features of a list. The order is free.
   void (*masked_sums)(const float* panel, const std::int32_t* list,
                       std::int64_t length, float* sum, float* square);
 };

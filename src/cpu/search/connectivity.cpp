@@ -17,9 +17,9 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// Each pair of blocks of points is one piece of work. Every piece has its own
-// sums, which are added in the order of the blocks at the end, so that the
-// result does not depend on the threads.
+// Each pair of blocks of points is one piece of work with its own sums. They
+// are added in the order of the blocks at the end, so that the result does not
+// depend on the threads.
 constexpr std::int64_t kMostBlocks = 16;
 constexpr std::int64_t kLeastBlock = 64;
 // The rows of this many columns stay in a cache while the rows of a block are

@@ -146,11 +146,11 @@ void HeldPoints::prepare(const Request& request, Progress* progress) {
 }
 
 /// Packs points and queries for the filter. If the queries exceed the scale
-/// (reaches(), filter/scale.hpp), a new scale is chosen from both and the
-/// points are packed again, so that the bounds hold for any queries. If their
-/// errors exceed the slack, it is widened and the points' numbers are updated.
-/// A scale that was chosen for lists is not used for pairs within a distance,
-/// nor the reverse.
+/// (reaches(), filter/scale.hpp), both together get a new one, and the points
+/// are packed again. So the bounds hold for any queries. If their errors exceed
+/// the slack, it is widened and the points' numbers are updated. A scale that
+/// was chosen for lists is not used for pairs within a distance, nor the
+/// reverse.
 void HeldPoints::fit_filter(const Request& request, const FilterUse& use,
                             Rows& rows, Progress* progress) {
   const int threads = request.num_threads;

@@ -28,11 +28,10 @@ class Search;
 
 class HeldPoints {
  public:
-  /// Of `asked` this uses metric, weights, covariates, points to skip and the
-  /// instruction set. It reads nothing before the first search. `points` must
-  /// outlive this object: rows that it makes when they are read, or that are on
-  /// disk, are not held but read again where the exact step needs them. No
-  /// value may be missing.
+  /// Uses metric, weights, covariates, points to skip and instruction set of
+  /// `asked`. It reads nothing before the first search. `points` must outlive
+  /// this object. Rows that are made when read, or are on disk, are not held:
+  /// the exact step reads them again. No value may be missing.
   HeldPoints(const Request& asked, const RowSource& points);
   HeldPoints(const HeldPoints&) = delete;
   HeldPoints& operator=(const HeldPoints&) = delete;

@@ -74,8 +74,8 @@ class KeyTiles {
   std::vector<KeyRange> rows_, columns_;
 };
 
-// The number of rows in a stratum: whole tiles in both directions, large enough
-// that some rows are alike, and small beside the number of points.
+// The number of rows in a stratum. It is whole tiles in both directions, large
+// enough that some rows are alike, and small beside the number of points.
 constexpr std::int64_t kStratum = 8 * Tile::columns;
 constexpr std::int64_t kStrata = 32;
 

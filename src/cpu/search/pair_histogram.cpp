@@ -17,9 +17,9 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-/// One thread's counts. Each slot has several counters side by side: the next
-/// pair is often in the same slot, and an addition would wait for the last one
-/// to the same counter.
+/// One thread's counts. Each slot has several counters, because the next pair
+/// is often in the same slot: an addition would wait for the last one to the
+/// same counter.
 class Tally {
  public:
   static constexpr std::size_t kAside = 4;

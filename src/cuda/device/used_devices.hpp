@@ -42,7 +42,7 @@ class UsedDevices {
 };
 
 /// Runs work(w), the part of the w-th of the first `count` devices, on a worker
-/// with that device as the current one, and collects the statistics.
+/// that has made the device current. Collects the statistics.
 template <class Work>
 void run_parts(Workers& workers, const UsedDevices& devices, int count,
                Stats& stats, Work work) {

@@ -18,10 +18,10 @@ constexpr double kLargestLanesWork = 8 * kLargestChunkWork;
 // lanes takes as long as their sums.
 constexpr std::int64_t kLeastLaneFeatures = 256;
 constexpr std::int64_t kLeastLanePoints = 1024;
-// Seconds on an H100 or an H200: for each feature of a neighbour that the exact
-// step gathers after a filter, on the faster of the two; for each feature of a
-// pair on tensor cores; to join a pair's lanes; and to select from a pair for
-// one of its rows.
+// Seconds on an H100 or an H200, by step. The exact step gathers a feature of a
+// neighbour after a filter (on the faster of the two). Tensor cores compute a
+// feature of a pair, and join a pair's lanes. Each row of a pair selects from
+// it.
 constexpr double kGatherSeconds = 1.8e-12;
 constexpr double kProductSeconds = 5.0e-14;
 constexpr double kJoinSeconds = 1.5e-11;
@@ -83,7 +83,7 @@ std::int64_t automatic_chunk(const SearchSizes& s, std::int64_t num_devices,
 }
 
 /// The memory of the float64 pass over points in panels: one panel of rows and
-/// two of columns, the memory to prepare them, and the place of each point.
+/// two of columns, the memory to prepare them, and the points' places.
 double bytes_panels(const PlanInput& in, std::int64_t chunk) {
   const SearchSizes s(in);
   const double row_bytes = static_cast<double>(s.padded) * 8 + 12;

@@ -46,7 +46,7 @@ std::int64_t meet_in_bands(Plan& plan, double bytes_usable);
 bool tensor_cores_serve(const PlanInput& input, const GpuFacts& gpus);
 
 /// Whether all pairs on tensor cores are faster than a filter, whose candidates
-/// are gathered one by one: this is so for many neighbours of long rows.
+/// are gathered one by one. This holds for many neighbours of long rows.
 bool all_pairs_pay(const PlanInput& input);
 
 /// Plans all pairs of points in panels.

@@ -1,8 +1,7 @@
 #pragma once
 
 // How a filter compares two blocks of points, each pair once and for both its
-// points: the slots of points, and the order in which they are compared. Plain
-// C++.
+// points: their slots, and the order of comparisons. Plain C++.
 
 #include <cstdint>
 #include <vector>

@@ -100,8 +100,8 @@ bool bytes_may_pay(const FilterAsked& in, double candidate_cost) {
          candidate_cost * static_cast<double>(in.k) / 4;
 }
 
-/// The bytes of shared memory to rotate a row of bytes in doubles, in addition
-/// to the other needs of its block of threads.
+/// The bytes of shared memory for a block of threads that rotates a row of
+/// bytes in doubles.
 std::int64_t bytes_to_turn(const FilterAsked& in) {
   return 8 * (RowsInForm(NumberForm::byte, in.unit, in.num_features).depth -
               2 * error_parts(in.num_features)) +

@@ -15,10 +15,10 @@ namespace cuda {
 static constexpr std::int64_t kFilterBlock = 256;
 static constexpr std::int64_t kFilterSlab = kFilterBlock / 2;
 
-/// Points in the filter's blocks. The number of blocks is odd, so that in round
-/// delta block I is compared with block I + delta, and each unordered pair of
-/// blocks is compared once. The points are spread evenly: block I has those
-/// from place first_place(I) on.
+/// Points in the filter's blocks, whose number is odd. In round delta block I
+/// is compared with block I + delta, so that each unordered pair of blocks is
+/// compared once. The points are spread evenly: block I has those from place
+/// first_place(I) on.
 struct FilterBlocks {
   explicit FilterBlocks(std::int64_t points)
       : num_points(points),

@@ -44,8 +44,8 @@ FilterShape with_room_to_centre(const FilterShape& shape, const GpuFacts& gpus);
 double bytes_filter(const PlanInput& input, const FilterShape& shape);
 
 /// How rows whose candidates overflowed are filtered again: this many at a
-/// time, with lists up to sixteen times as long, in the memory of the search's
-/// lists.
+/// time, in the memory of the search's lists. Their lists are up to sixteen
+/// times as long.
 struct WideRows {
   /// form_bytes: of a slot in the filter's form.
   WideRows(std::int64_t num_slots, std::int32_t list_capacity,

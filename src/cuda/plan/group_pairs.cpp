@@ -265,10 +265,10 @@ class Batches {
   }
 
   /// Compares each row block with the column blocks from its first one on,
-  /// delta by delta, modulo the number of columns, which is at least that of
-  /// rows. The first columns of the rows are spread evenly. So in each round a
-  /// column, too, meets as many rows as in all rounds before, or a few times as
-  /// many.
+  /// delta by delta, modulo the number of columns. There are at least as many
+  /// columns as rows, and the first columns of the rows are spread evenly. So
+  /// in each round a column, too, meets as many rows as in all rounds before,
+  /// or a few times as many.
   void meet(GroupBatch& batch, Rounds& rounds, std::int64_t rows,
             std::int64_t columns) const {
     const std::int64_t a = blocks_.blocks(rows), b = blocks_.blocks(columns);

@@ -1,8 +1,8 @@
 #pragma once
 
-// How a filter compares points by group, where each point has a list of
-// neighbours for each group, or one for all groups but its own. Each pair of
-// points is compared once, for both. Plain C++.
+// How a filter compares points by group, each pair once and for both points. A
+// point has a list of neighbours for each group, or one for all groups but its
+// own. Plain C++.
 //
 // The groups' points are in separate blocks of slots. A list block refers to
 // such a block, with lists for the neighbours in one group. The filter treats
@@ -25,8 +25,8 @@ namespace cuda {
 /// order.
 PointOrder order_by_group(const PointGroups& groups, const PointOrder& order);
 
-/// The slots of points: places in the order of the groups, with separate blocks
-/// of slots for each group and nearly equal numbers of points in each block.
+/// The slots of points. Places are in the order of the groups; each group has
+/// its own blocks of slots, with nearly equal numbers of points.
 struct GroupBlocks {
   explicit GroupBlocks(const std::vector<std::int64_t>& sizes);
   std::vector<std::int64_t> first_place, first_block;  ///< [groups + 1]

@@ -110,9 +110,9 @@ static constexpr std::int64_t kMostCommon = std::int64_t{1} << 20;
 static constexpr std::int64_t kMostSettled = 32;
 
 /// The cost of a candidate, in products of features. Bytes pass more candidates
-/// than halves do. Timings at 220,000 and 384,126 rows of 295 features
-/// (simulated, 64 factors) show equal times for about 240,000 rows, where 36
-/// candidates are expected for k = 20. Without exact re-ranking this holds for
+/// than halves do. Both were timed at 220,000 and 384,126 rows of 295 features
+/// (simulated, 64 factors). They take equal times at about 240,000 rows, where
+/// 36 candidates are expected for k = 20. Without exact re-ranking this is at
 /// about 1.2 million rows and 69 candidates, measured before thresholds were
 /// estimated (an H200).
 constexpr double byte_candidate_cost(std::int64_t k) {
@@ -219,10 +219,9 @@ struct RowsInForm {
   }
 };
 
-/// Throws std::logic_error for a metric with an unknown accumulation, with an
-/// invalid sign (kernels compare signs), or with a filter that has no bound for
-/// its accumulation. Call it before any other use. FilterKind::none suits every
-/// metric.
+/// Checks a metric before any other use. Throws std::logic_error for an unknown
+/// accumulation, for an invalid sign (kernels compare signs), or for a filter
+/// without a bound for the accumulation. FilterKind::none suits every metric.
 void check_metric(const MetricEntry& metric);
 
 }  // namespace cuda

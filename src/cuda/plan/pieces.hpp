@@ -17,8 +17,8 @@ namespace fsknn {
 namespace cuda {
 
 /// The owning thread begins a job of several pieces, releases them in order,
-/// and waits for them in order; while waiting it works like the others. The
-/// others stay for the next job.
+/// and waits for them in order. While it waits it works like the others, which
+/// stay for the next job.
 class PieceTeam {
  public:
   /// work(piece, part) is called once for each part, 0 .. num_parts - 1, of

@@ -24,8 +24,8 @@ struct CudaPlan : Plan {
 
 /// input.num_workers is the number of devices. An automatic chunk becomes small
 /// enough to fit. bytes_prepared, bytes_filter, bytes_working and bytes_peak
-/// are those of one device (working: a chunk of distances, the neighbour lists
-/// of a split, and the pieces in transfer to the host).
+/// are those of one device. Working bytes are a chunk of distances, the
+/// neighbour lists of a split, and the pieces in transfer to the host.
 ///
 /// The plan decides whether there is a filter (Plan::filtered), which needs
 /// enough points or queries and not too many neighbours. It also decides how
@@ -35,8 +35,8 @@ struct CudaPlan : Plan {
 ///
 /// For a graph by groups the plan is one search with a filter, if there is a
 /// filter and the memory for it. Else it describes the searches of
-/// core/search/by_groups.hpp: the chunks and pairs of all of them, and the rest
-/// for the one that takes the most memory.
+/// core/search/by_groups.hpp. Chunks and pairs are those of all searches; the
+/// rest is for the one that takes the most memory.
 CudaPlan plan_cuda(const PlanInput& input, const GpuFacts& gpus);
 
 }  // namespace cuda

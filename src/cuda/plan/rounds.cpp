@@ -8,8 +8,9 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// The largest growth of a round. After an estimate it would yield as many
-// candidates as a doubling round without one, if bounds had no errors.
+// The largest growth of a round after an estimate. A growth of 1 + k / rank
+// yields as many candidates as a doubling round without an estimate, but the
+// errors of bounds add more.
 constexpr double kMostGrowth = 4.0;
 
 /// The rank of the estimate after a round, where first_delta is the next block.

@@ -83,10 +83,10 @@ struct FilterRounds {
 /// The number of jobs in a launch, each with `span` blocks of columns.
 std::int64_t jobs_a_launch(const FilterRounds& rounds, std::int64_t span);
 
-/// All jobs, in launches of a fraction of a second. In each round a point meets
-/// as many others as in all rounds before. It meets more if, by the estimate,
-/// at most k of them become candidates. Rounds do not depend on the requested
-/// slabs.
+/// All jobs, in launches of a fraction of a second. Each round compares a point
+/// with as many others as all rounds before. It compares more if, by the
+/// estimate, at most k of them become candidates. Rounds do not depend on the
+/// requested slabs.
 std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds);
 
 }  // namespace cuda

@@ -157,9 +157,9 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
       (in.num_given > in.num_points ? 4 * static_cast<double>(in.num_given)
                                     : 0);
 
-  // The filter's memory: the values of all columns and the position of each
-  // point's candidates; two panels; and the rows of a range with their lists
-  // and values.
+  // The filter's memory has three parts: the values of all columns and the
+  // positions of the points' candidates; two panels; and the rows of a range
+  // with their lists and values.
   const double block = static_cast<double>(kFilterBlock);
   const double form = static_cast<double>(shape.rows.row_bytes);
   const double values = 4.0 * static_cast<double>(shape.rows.floats_a_slot);

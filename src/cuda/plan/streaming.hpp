@@ -22,9 +22,9 @@ struct FilterStreaming {
   bool by_stretches() const { return stretch_blocks > 0; }
   std::int32_t capacity = 0;       ///< of the lists
   double growth = 1.5;             ///< of the rounds
-  std::int64_t fill_blocks = 0;    ///< of the first round,
-  std::int32_t fill_capacity = 0;  ///< whose lists are longer,
-  std::int64_t fill_slots = 0;     ///< of so many slots at a time
+  std::int64_t fill_blocks = 0;    ///< blocks of the first round
+  std::int32_t fill_capacity = 0;  ///< of the first round's lists
+  std::int64_t fill_slots = 0;     ///< slots that it fills at a time
   std::int64_t stream_rows = 0;    ///< points of a streamed panel
   std::int64_t redo_rows = 0;      ///< rows recomputed in doubles at a time
   std::int64_t write_rows = 0;     ///< rows written out at a time

@@ -5,6 +5,17 @@ params_here <- function() {
   )
 }
 
+# These workers are started once, for all tests of this file that do not test how
+# workers start: starting takes longer than a search.
+pool <- new.env()
+params_up <- function() {
+  if (is.null(pool$up)) {
+    pool$up <- lapply(params_here(), BiocParallel::bpstart)
+    withr::defer(lapply(pool$up, BiocParallel::bpstop), teardown_env())
+  }
+  pool$up
+}
+
 # Two values are too far apart, which is an error of the core.
 too_far_apart <- function() {
   x <- random_matrix(200, 9)
@@ -27,6 +38,9 @@ test_that("the answer of workers is that of one process", {
       knn_search(x, 5, constant = "isolate", backend = "cpu", BPPARAM = param),
       whole
     )
+    expect_false(BiocParallel::bpisup(param))
+  }
+  for (param in params_up()) {
     expect_identical(
       knn_graph(x, 5, constant = "isolate", backend = "cpu", BPPARAM = param),
       edges
@@ -45,15 +59,11 @@ test_that("the answer of workers is that of one process", {
     quote(threshold_graph(x, 0.6, subset = c(399:40, 17, 3))),
     quote(mst_knn(x))
   )
-  # The workers are already started, because starting takes longer than
-  # searching.
-  up <- lapply(params_here(), BiocParallel::bpstart)
-  withr::defer(lapply(up, BiocParallel::bpstop))
   for (call in calls) {
     call$constant <- "isolate"
     call$backend <- "cpu"
     whole_call <- eval(call)
-    for (param in c(up, BiocParallel::SerialParam())) {
+    for (param in c(params_up(), BiocParallel::SerialParam())) {
       call$BPPARAM <- param
       expect_identical(eval(call), whole_call, label = deparse(call[[1]]))
     }
@@ -100,7 +110,7 @@ test_that("an error of a worker is the error of the call", {
     knn_search(x, 198, "manhattan", backend = "cpu"),
     class = "fsknn_range_error"
   )
-  for (param in params_here()) {
+  for (param in params_up()) {
     error <- expect_error(
       knn_search(x, 198, "manhattan", backend = "cpu", BPPARAM = param),
       class = "fsknn_range_error"
@@ -113,7 +123,7 @@ test_that("an error of a worker is the error of the call", {
 test_that("workers find too many pairs, and the call says so", {
   skip_if_not_installed("BiocParallel")
   x <- random_matrix(300, 8)
-  for (param in params_here()) {
+  for (param in params_up()) {
     for (size in c(290, 50)) {
       withr::local_options(fsknn.split_size = size)
       error <- expect_error(
@@ -212,7 +222,7 @@ test_that("workers and checkpoints work together", {
   withr::local_options(fsknn.split_size = 40L)
   x <- random_matrix(150, 9)
   whole <- knn_graph(x, 5, backend = "cpu")
-  for (param in params_here()) {
+  for (param in params_up()) {
     folder <- withr::local_tempdir()
     expect_identical(
       knn_graph(x, 5, backend = "cpu", BPPARAM = param, checkpoint = folder),

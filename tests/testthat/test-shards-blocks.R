@@ -101,10 +101,10 @@ test_that("shards that were changed are told of where they are taken", {
 test_that("blocks of any size give the same", {
   skip_if_not_installed("DelayedArray")
   skip_if_not_installed("Matrix")
-  x <- matrix(as.double((seq_len(160) * 7) %% 5), 80)
+  x <- matrix(as.double((seq_len(48) * 7) %% 5), 24)
   shards <- knn_search(
     x, 6, "manhattan",
-    output = knn_output(tempfile(), "bin", shard_rows = 30, precision = "double")
+    output = knn_output(tempfile(), "bin", shard_rows = 9, precision = "double")
   )
   plain <- knn_search(x, 6, "manhattan")
   forest <- spanning_forest(convert_knn(plain, "edges"))

@@ -13,24 +13,24 @@ in_shards <- function(format, ..., precision = "double") {
 }
 
 test_that("shards hold the answer, to the last bit, however they are cut", {
-  x <- random_matrix(100, 9)
+  x <- random_matrix(40, 9)
   query <- random_matrix(23, 9, seed = 2)
   plain <- knn_search(x, 6)
   for (format in shard_formats) {
     skip_without_shards(format)
-    for (rows in list(NULL, 1, 33, 50, 100, 101, Inf)) {
+    for (rows in list(NULL, 1, 13, 20, 40, 41, Inf)) {
       found <- knn_search(x, 6, output = in_shards(format, shard_rows = rows))
       expect_s3_class(found, "knn_shards")
       expect_identical(as_knn(found), plain)
       num_files <- length(unique(found$facts$files$first))
       expect_identical(
-        as.double(num_files), ceiling(100 / min(rows %||% 100, 100))
+        as.double(num_files), ceiling(40 / min(rows %||% 40, 40))
       )
     }
-    expect_identical(dim(found), c(100L, 6L))
+    expect_identical(dim(found), c(40L, 6L))
     expect_s4_class(found$index, "DelayedMatrix")
-    expect_identical(as.matrix(found$index[c(99, 3), 2:4]),
-                     plain$index[c(99, 3), 2:4])
+    expect_identical(as.matrix(found$index[c(39, 3), 2:4]),
+                     plain$index[c(39, 3), 2:4])
     expect_identical(DelayedArray::type(found$distance), "double")
     output <- in_shards(format, shard_rows = 10)
     found <- knn_query(x, query, 4, metric = "manhattan", output = output)
@@ -39,16 +39,16 @@ test_that("shards hold the answer, to the last bit, however they are cut", {
     )
     expect_identical(found$facts$of, "queries")
     # Points are in the requested order, some of them twice.
-    some <- c(50, 3, 99, 50)
+    some <- c(20, 3, 39, 20)
     found <- knn_search(
       x, 4, subset = some, output = in_shards(format, shard_rows = 3)
     )
     expect_identical(
       as_knn(found, queries = TRUE), knn_search(x, 4, subset = some)
     )
-    block <- rep(c("a", "b", "c"), length.out = 100)
+    block <- rep(c("a", "b", "c"), length.out = 40)
     found <- knn_search(
-      x, 2, block = block, output = in_shards(format, shard_rows = 30)
+      x, 2, block = block, output = in_shards(format, shard_rows = 12)
     )
     expect_identical(as_knn(found), knn_search(x, 2, block = block))
   }

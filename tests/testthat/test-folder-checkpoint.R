@@ -279,8 +279,11 @@ test_that("a run goes on where its data no longer fit in memory, or do again", {
     }
     whole <- search(values)
     lazy <- block_matrices(values)
+    # How rows are made and how they are read do not know of each other.
+    all_forms <- kind == "ranked" || is_long()
     lazy <- lazy[intersect(
-      c("in memory", "square chunks", "tall chunks", "big.matrix"), names(lazy)
+      c("in memory", "square chunks",
+        if (all_forms) c("tall chunks", "big.matrix")), names(lazy)
     )]
     for (form in names(lazy)) {
       for (limits in list(c(1e3, 1e9), c(1e9, 1e3))) {

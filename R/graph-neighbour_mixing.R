@@ -149,6 +149,9 @@ labels_of_points <- function(values, data, names, arg, call = caller_env()) {
       names(values) <- of_rows
     }
   }
+  if (!can_be_labels(values)) {
+    return(values) # refused as such, whatever its names are
+  }
   check_labels_text(values, arg, call)
   match_names(values, names, arg, "points", call)
 }

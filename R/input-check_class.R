@@ -16,7 +16,7 @@ check_class <- function(value, x, num_samples, samples, call = caller_env()) {
     abort_class_length(named, x, num_samples, call)
   }
   check_class_missing(named, call)
-  class <- factor(named)
+  class <- if (is.numeric(named)) levels_of(named) else factor(named)
   if (nlevels(class) < 2) {
     abort_argument(
       c(

@@ -11,6 +11,10 @@ given_values <- function(x, values, arg, input, of,
   if (rlang::is_string(values)) {
     values <- side_column(x, values, arg, input, of, call = call)
   }
+  # What can be no values is refused as such, whatever its names are.
+  if (!can_be_labels(values)) {
+    return(values)
+  }
   check_labels_text(values, arg, call)
   match_names(values, known, arg, of, call)
 }

@@ -68,7 +68,7 @@ id_text <- function(names) {
     return(levels[names])
   }
   text <- as.character(names)
-  if (is.double(names) && !is.object(names)) {
+  if (is.numeric(names) && !is.object(names)) {
     whole <- which(names == trunc(names) & abs(names) < 2^64)
     text[whole] <- sprintf("%.0f", names[whole] + 0)
   }
@@ -78,7 +78,7 @@ id_text <- function(names) {
 # Converts columns of numeric names to text for printing.
 with_id_text <- function(data, columns) {
   for (column in columns) {
-    if (is.double(data[[column]]) || is.factor(data[[column]])) {
+    if (is.numeric(data[[column]]) || is.factor(data[[column]])) {
       data[[column]] <- id_text(data[[column]])
     }
   }

@@ -154,7 +154,8 @@ as.data.frame.fsknn_prediction <- function(x, row.names = NULL,
   frame <- as.data.frame(columns, stringsAsFactors = FALSE)
   if (!is.null(x$probability)) {
     shares <- as.data.frame(x$probability, optional = TRUE)
-    names(shares) <- paste0("probability_", colnames(x$probability))
+    classes <- colnames(x$probability)
+    names(shares) <- paste0("probability_", id_text(factor(classes, classes)))
     frame <- cbind(frame, shares)
   }
   frame$fold <- x$folds

@@ -100,17 +100,7 @@ as_blocks <- function(values, num_points, arg, call = caller_env()) {
   # Values match by position. As row names, these names would look like those of
   # the points.
   names(values) <- NULL
-  if (is.factor(values)) {
-    return(droplevels(values))
-  }
-  levels <- sort(unique(values), method = "radix")
-  # This is what factor() does, but without converting each value to text.
-  if (anyDuplicated(as.character(levels))) {
-    return(factor(values, levels))
-  }
-  structure(
-    match(values, levels), levels = as.character(levels), class = "factor"
-  )
+  if (is.factor(values)) droplevels(values) else levels_of(values)
 }
 
 # Returns the number of neighbour lists of a point.

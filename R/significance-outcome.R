@@ -24,12 +24,21 @@ is_text <- function(values) {
 }
 
 # Returns a factor unchanged. Levels of other values are sorted in the same way
-# in every locale.
+# in every locale. Whole numbers are written in full.
 levels_of <- function(values) {
   if (is.factor(values)) {
     return(values)
   }
-  factor(values, sort(unique(values), method = "radix"))
+  levels <- sort(unique(values), method = "radix")
+  text <- id_text(levels)
+  # This is what factor() does, but without converting each value to text.
+  if (is.object(values) || anyDuplicated(text) > 0) {
+    return(factor(values, levels))
+  }
+  structure(
+    match(values, levels), names = names(values), levels = text,
+    class = "factor"
+  )
 }
 
 # Returns 0 for the first of the two levels in use, and 1 for the second.

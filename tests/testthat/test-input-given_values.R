@@ -188,3 +188,41 @@ test_that("names that are not the points' are errors", {
     knn_search(x, 1, block = stats::setNames(rep(1:2, 3), rev(rownames(x))))
   })
 })
+
+test_that("what can be no values is refused as such, whatever its names are", {
+  x <- random_matrix(24, 10)
+  rownames(x) <- paste0("a", 1:24)
+  other <- x
+  rownames(other) <- paste0("b", 1:24)
+  edges <- knn_graph(x, 3)
+  for (code in list(
+    quote(mutual_pairs(x, other, 3)), quote(knn_graph(x, 3, block = other)),
+    quote(neighbour_mixing(edges, other)), quote(knn_predict(x, other)),
+    quote(knn_predict(x, rep(1:2, 12), folds = other)),
+    quote(compare_neighbours(t(x), other))
+  )) {
+    expect_error(
+      eval(code), "not\\s+a\\s+numeric matrix", class = "fsknn_argument_error"
+    )
+  }
+})
+
+test_that("blocks and labels that are whole numbers are written in full", {
+  x <- random_matrix(24, 10)
+  values <- rep(c(1e5, 2e5, 123456), 8)
+  full <- c("100000", "123456", "200000")
+  for (values in list(values, as.integer(values))) {
+    expect_identical(levels(knn_graph(x, 2, block = values)$block), full)
+    pairs <- mutual_pairs(x, values, 2)
+    expect_identical(levels(pairs$block_from), full)
+    mixing <- neighbour_mixing(knn_graph(x, 3), values)
+    expect_identical(levels(mixing$label), full)
+    expect_identical(
+      levels(fsknn:::check_class(values, NULL, 24, NULL)), full
+    )
+  }
+  predicted <- knn_predict(x, factor(values))
+  expect_true(all(
+    paste0("probability_", full) %in% names(as.data.frame(predicted))
+  ))
+})

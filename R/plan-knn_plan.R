@@ -394,7 +394,10 @@ format.knn_plan <- function(x, ...) {
              " pairs of points")
     },
     "Filter" = if (!is.null(x$filter_bits)) {
-      paste(describe_filter(x$filter_bits, x$filter_form, x$apart), "(points looked at)")
+      paste(
+        describe_filter(x$filter_bits, x$filter_form, x$apart),
+        "(points looked at)"
+      )
     } else if (nzchar(x$filter)) {
       x$filter
     } else {

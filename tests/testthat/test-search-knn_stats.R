@@ -103,7 +103,11 @@ test_that("GPUs tell the bits of their filters' numbers", {
   bits <- knn_plan(x, 3, "jaccard", backend = "cuda")$filter
   expect_identical(
     bits_of(values_for(x, "jaccard"), "jaccard"),
-    if (grepl("bits", bits, fixed = TRUE)) of("bits", 1L) else of("float32", 32L)
+    if (grepl("bits", bits, fixed = TRUE)) {
+      of("bits", 1L)
+    } else {
+      of("float32", 32L)
+    }
   )
   # For so few points, halves are faster.
   expect_identical(bits_of(x, "pearson"), of("float16", 16L))
@@ -131,7 +135,8 @@ test_that("the facts print", {
   stats <- list(
     num_devices = 0L, pairs_filtered = 1e6, pairs_apart = 405, pairs_exact = 12345,
     rows_redone = 0, rows_widened = 0, rows_short = 0, filtered = TRUE,
-    filter_form = 1L, filter_bits = 1L, streamed = FALSE, seconds_prepare = 0.0101,
+    filter_form = 1L, filter_bits = 1L, streamed = FALSE,
+    seconds_prepare = 0.0101,
     seconds_search = 0.5, seconds_emit = 0.01,
     seconds_device = 0, bytes_device = 0
   )

@@ -14,7 +14,7 @@
 #'     `num_queries` (0 for a graph);
 #'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
 #'     `devices`: their rows in [cuda_devices()];
-#'   * `pairs_apart`: how many pairs of points nothing looked at, because their
+#'   * `pairs_pruned`: how many pairs of points nothing looked at, because their
 #'     sums or lengths tell them apart (on CPUs, where a sample says that this
 #'     pays: most pairs of intensities under Manhattan, proportional and
 #'     Euclidean distance), `pairs_filtered`, pairs that the filter looked at,
@@ -74,7 +74,7 @@ new_stats <- function(values, queries, request, stats, seconds) {
       num_devices = stats$num_devices,
       devices = devices[seq_len(stats$num_devices)],
       pairs_filtered = stats$pairs_filtered,
-      pairs_apart = stats$pairs_apart,
+      pairs_pruned = stats$pairs_pruned,
       pairs_exact = stats$pairs_exact,
       rows_redone = stats$rows_redone,
       rows_widened = stats$rows_widened,
@@ -118,7 +118,7 @@ format.knn_stats <- function(x, ...) {
     "Filter" = describe_filter(x$filter_bits, x$filter_form),
     "Points read" = if (on_gpu && x$streamed) "piece by piece",
     "Pairs filtered" = format_count(x$pairs_filtered),
-    "Pairs told apart" = if (x$pairs_apart > 0) format_count(x$pairs_apart),
+    "Pairs told apart" = if (x$pairs_pruned > 0) format_count(x$pairs_pruned),
     "Pairs in double" = format_count(x$pairs_exact),
     "Rows done again" = paste0(
       format_count(x$rows_redone),

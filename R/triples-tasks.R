@@ -174,7 +174,7 @@ close_triples <- function(handle) {
 
 # Facts of a task have the names and types of the core.
 triple_facts <- list(
-  by_pairs = FALSE, triples = 0, candidates = 0, settled = 0, comparisons = 0,
+  by_pairs = FALSE, triples = 0, candidates = 0, reranked = 0, comparisons = 0,
   seconds = 0, sampled = 0, sample_pairs = 0
 )
 

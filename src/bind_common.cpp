@@ -304,7 +304,7 @@ Rcpp::List list_of(const BackendFailure& e) {
 Rcpp::List list_of(const Stats& stats) {
   return Rcpp::List::create(
       Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
-      Rcpp::_["pairs_apart"] = stats.pairs_apart,
+      Rcpp::_["pairs_pruned"] = stats.pairs_pruned,
       Rcpp::_["pairs_exact"] = stats.pairs_exact,
       Rcpp::_["rows_redone"] = stats.rows_redone,
       Rcpp::_["rows_widened"] = stats.rows_widened,

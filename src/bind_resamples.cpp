@@ -38,25 +38,26 @@ class Resamples {
   Resamples(SEXP x, const Rcpp::List& list, Progress* progress)
       : x_(x),
         asked_(bind::request_from(list)),
-        told_(Rcpp::as<Rcpp::List>(list["resamples"])),
-        features_(Rcpp::as<Rcpp::List>(told_["features"])),
-        weights_(Rcpp::as<Rcpp::List>(told_["weights"])),
-        covariates_(Rcpp::as<Rcpp::List>(told_["adjust"])),
+        given_(Rcpp::as<Rcpp::List>(list["resamples"])),
+        features_(Rcpp::as<Rcpp::List>(given_["features"])),
+        weights_(Rcpp::as<Rcpp::List>(given_["weights"])),
+        covariates_(Rcpp::as<Rcpp::List>(given_["adjust"])),
         on_gpu_(Rcpp::as<std::string>(list["backend"]) == "cuda"),
         fill_(bind::fills(x, list)),
         subset_(bind::numbers_from(list["subset"])),
         values_(bind::row_source(x)),
         rows_(subset_.empty() ? values_->num_points()
                               : static_cast<std::int64_t>(subset_.size())),
-        counts_(rows_, asked_.k, Rcpp::as<int>(told_["total"]),
-                Rcpp::as<int>(told_["least"])),
+        counts_(rows_, asked_.k, Rcpp::as<int>(given_["total"]),
+                Rcpp::as<int>(given_["least"])),
         distance_(rows_ * asked_.k),
         absent_(static_cast<R_xlen_t>(values_->num_points())),
-        watched_row_(Rcpp::as<Rcpp::IntegerVector>(told_["row"])),
-        watched_to_(Rcpp::as<Rcpp::IntegerVector>(told_["to"])),
-        vanishing_(
-            *values_, rule_from(Rcpp::as<std::string>(told_["undefined_rows"])),
-            Rcpp::as<int>(told_["fewest"]), asked_.num_threads, progress) {
+        watched_row_(Rcpp::as<Rcpp::IntegerVector>(given_["row"])),
+        watched_to_(Rcpp::as<Rcpp::IntegerVector>(given_["to"])),
+        vanishing_(*values_,
+                   rule_from(Rcpp::as<std::string>(given_["undefined_rows"])),
+                   Rcpp::as<int>(given_["fewest"]), asked_.num_threads,
+                   progress) {
     if (!asked_.na_pairwise) held_.reset(new bind::Held(x, list));
     for (R_xlen_t e = 0; e < watched_to_.size(); ++e)
       counts_.watch(AnswerRow::of(watched_row_[e] - 1),
@@ -177,7 +178,7 @@ class Resamples {
 
   const SEXP x_;
   const Request asked_;
-  const Rcpp::List told_, features_, weights_, covariates_;
+  const Rcpp::List given_, features_, weights_, covariates_;
   const bool on_gpu_, fill_;
   const std::vector<std::int32_t> subset_;
   const std::unique_ptr<RowSource> values_;

@@ -47,7 +47,7 @@ Rcpp::List list_of(const TripleStats& stats) {
       Rcpp::_["by_pairs"] = stats.path == TriplePath::pairs,
       Rcpp::_["triples"] = stats.triples,
       Rcpp::_["candidates"] = stats.candidates,
-      Rcpp::_["settled"] = stats.settled,
+      Rcpp::_["reranked"] = stats.reranked,
       Rcpp::_["comparisons"] = stats.comparisons,
       Rcpp::_["seconds"] = stats.seconds, Rcpp::_["sampled"] = stats.sampled,
       Rcpp::_["sample_pairs"] = stats.sample_pairs);

@@ -10,5 +10,5 @@
 #include "cpu/filter/pack.cpp"
 #include "cpu/filter/sample.cpp"
 #include "cpu/filter/scale.cpp"
-#include "cpu/filter/second_look.cpp"
+#include "cpu/filter/second_test.cpp"
 #include "cpu/filter/two_values.cpp"

@@ -8,5 +8,5 @@
 #include "cuda/search/lists_by_filter.cpp"
 #include "cuda/search/redo_held.cpp"
 #include "cuda/search/redo_panels.cpp"
+#include "cuda/search/rerank_phase.cpp"
 #include "cuda/search/rounds.cpp"
-#include "cuda/search/settle_phase.cpp"

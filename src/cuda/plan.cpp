@@ -10,6 +10,6 @@
 #include "cuda/plan/group_pairs.cpp"
 #include "cuda/plan/number_forms.cpp"
 #include "cuda/plan/rounds.cpp"
+#include "cuda/plan/row_ranges.cpp"
 #include "cuda/plan/streaming.cpp"
-#include "cuda/plan/stretches.cpp"
 #include "cuda/plan/triple_plan.cpp"

@@ -80,7 +80,7 @@ TEST_CASE("what is written of two rows of bits is their overlap, nearly") {
     for (const int ulp : {-2, -1, 0, 1, 2}) {
       const float s = c.written(ulp);
       CHECK(std::fabs(static_cast<double>(s) - c.overlap()) <= 0x1p-22);
-      CHECK(told_sum(s, static_cast<double>(c.a), static_cast<double>(c.b)) ==
+      CHECK(given_sum(s, static_cast<double>(c.a), static_cast<double>(c.b)) ==
             static_cast<double>(c.both));
     }
   }

@@ -50,8 +50,8 @@ Rounded rounded(const ByteRule& rule, const Row& turned) {
 }
 
 Row turned(const ByteRule& rule, Row row) {
-  row.resize(static_cast<std::size_t>(rule.turning.size), 0.0);
-  turn(rule.turning, row.data(), 0, 1, [] {});
+  row.resize(static_cast<std::size_t>(rule.rotation.size), 0.0);
+  turn(rule.rotation, row.data(), 0, 1, [] {});
   return row;
 }
 
@@ -108,10 +108,10 @@ TEST_CASE("a turned row's products are what they were") {
   std::mt19937_64 random(1);
   for (const std::int64_t d : {1, 2, 7, 30, 78, 295, 1000, 5000, 16384}) {
     const ByteRule rule = rule_for(d, 0.01);
-    CHECK(rule.turning.size >= d);
-    CHECK(rule.turning.window <= rule.turning.size);
-    CHECK(rule.turning.num_windows() * rule.turning.window >=
-          rule.turning.size);
+    CHECK(rule.rotation.size >= d);
+    CHECK(rule.rotation.window <= rule.rotation.size);
+    CHECK(rule.rotation.num_windows() * rule.rotation.window >=
+          rule.rotation.size);
     for (const Entry& entry : kFamilies) {
       std::vector<Row> rows(3), after;
       for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -125,7 +125,7 @@ TEST_CASE("a turned row's products are what they were") {
         for (std::size_t j = 0; j < rows.size(); ++j)
           CHECK(std::fabs(static_cast<double>(product(rows[i], rows[j]) -
                                               product(after[i], after[j]))) <=
-                2.001 * turning_error(rule.turning));
+                2.001 * rotation_error(rule.rotation));
     }
   }
 }
@@ -149,7 +149,7 @@ TEST_CASE("no pair is off by more than its rows' shares") {
   std::mt19937_64 random(2);
   for (const std::int64_t d : {1, 2, 31, 78, 295, 1000})
     for (const double more : {0.5, 2.0, 4.0, 40.0}) {
-      const double size = static_cast<double>(rule_for(d, 0.01).turning.size);
+      const double size = static_cast<double>(rule_for(d, 0.01).rotation.size);
       const ByteRule rule = rule_for(d, more / std::sqrt(size) / 127);
       for (const Entry& entry : kFamilies) {
         std::vector<Row> rows(12);
@@ -182,9 +182,9 @@ TEST_CASE("no pair is off by more than its rows' shares") {
 }
 
 TEST_CASE("the bound is met where all that is lost points one way") {
-  const double size = static_cast<double>(rule_for(295, 0.01).turning.size);
+  const double size = static_cast<double>(rule_for(295, 0.01).rotation.size);
   const ByteRule rule = rule_for(295, 1 / std::sqrt(size) / 32);
-  Row straight(static_cast<std::size_t>(rule.turning.size)), lost = straight;
+  Row straight(static_cast<std::size_t>(rule.rotation.size)), lost = straight;
   std::mt19937_64 random(3);
   for (std::size_t f = 0; f < straight.size(); ++f) {
     const double sign = random() % 2 == 0 ? 1.0 : -1.0;
@@ -199,14 +199,14 @@ TEST_CASE("the bound is met where all that is lost points one way") {
   CHECK(part <= 1.0);
   CHECK(part >= 0.98);
   // The threshold from this distance lets the pair pass, and little less.
-  const float settled =
+  const float reranked =
       threshold_of_limit(find_metric("pearson", "signed"),
                          DistanceRule(find_metric("pearson", "signed"), 0),
                          {1.0 / (rule.step * rule.step), 0.0}, 1.0 - r);
   const double shares = a.bounds.share + b.bounds.share;
   const double sum = static_cast<double>(product(a.bytes, b.bytes));
-  CHECK(static_cast<float>(sum + shares) >= settled);
-  CHECK_FALSE(static_cast<float>(sum + 0.95 * shares) >= settled);
+  CHECK(static_cast<float>(sum + shares) >= reranked);
+  CHECK_FALSE(static_cast<float>(sum + 0.95 * shares) >= reranked);
 }
 
 TEST_CASE("features hold a row's share, whole") {
@@ -234,7 +234,7 @@ TEST_CASE("rows that bytes do not hold are wild") {
   const ByteRule rule = rule_for(295, 4 / std::sqrt(302.0) / 127);
   const double infinity = std::numeric_limits<double>::infinity();
   const double none = std::numeric_limits<double>::quiet_NaN();
-  const std::size_t size = static_cast<std::size_t>(rule.turning.size);
+  const std::size_t size = static_cast<std::size_t>(rule.rotation.size);
   for (const double x : {infinity, -infinity, none, 1.0, 1e300}) {
     Row row(size, 0.0);
     row[3] = x;
@@ -300,7 +300,7 @@ TEST_CASE("bytes are chosen where they save more than they cost") {
 
 TEST_CASE("rows that stand in a crowd are seen in a sample") {
   std::mt19937_64 random(5);
-  constexpr std::int64_t rows = kCrowdSample, points = kCrowdPoints;
+  constexpr std::int64_t rows = kDuplicateSample, points = kDuplicatePoints;
   const ByteSearch many = {1500000, 20, 96};
   const double gap = 0.02;
   // The first rows have near-duplicates, spread evenly from `least` to `most`.
@@ -317,29 +317,29 @@ TEST_CASE("rows that stand in a crowd are seen in a sample") {
       }
     return all;
   };
-  const auto crowded = [&](const std::vector<double>& all) {
-    return crowded_candidates(all, rows, points, many, gap);
+  const auto near_duplicates = [&](const std::vector<double>& all) {
+    return duplicate_candidates(all, rows, points, many, gap);
   };
   // The number of points that a sampled point of one row within the gap
   // represents.
   const double each = 1500000.0 / (points - 1) / rows;
   // Few of normal similarities are this near, in few rows.
-  const double none = crowded(sample(0, 0, 0, 0));
+  const double none = near_duplicates(sample(0, 0, 0, 0));
   CHECK(none <= 5 * each);
-  const double one = crowded(sample(1, 20, 0.985, 0.995));
+  const double one = near_duplicates(sample(1, 20, 0.985, 0.995));
   CHECK(one >= 20 * each * (1 - 1e-9));
   CHECK(one <= 25 * each);
   CHECK_FALSE(bytes_pay(static_cast<double>(many.k) + one, many));
   // Near-duplicates spread far more widely than the gap: about 16 of 400 are
   // within it.
-  const double wide = crowded(sample(1, 400, 0.5, 1.0));
+  const double wide = near_duplicates(sample(1, 400, 0.5, 1.0));
   CHECK(wide >= 4 * each);
   CHECK(wide <= 40 * each);
   // Halves do not distinguish copies that differ in the last bit, either.
-  CHECK(crowded(sample(64, 100, 1 - 3e-16, 1.0)) <= 5 * each);
+  CHECK(near_duplicates(sample(64, 100, 1 - 3e-16, 1.0)) <= 5 * each);
   // Rows to which all points are equal; too few points; no neighbours.
-  CHECK(crowded(std::vector<double>(rows * points, 0.0)) == 0);
-  CHECK(crowded_candidates({1, 1, 1, 1}, 2, 2, many, gap) == 0);
-  CHECK(crowded_candidates(sample(1, 20, 0.985, 0.995), rows, points,
-                           {1500000, 0, 96}, gap) == 0);
+  CHECK(near_duplicates(std::vector<double>(rows * points, 0.0)) == 0);
+  CHECK(duplicate_candidates({1, 1, 1, 1}, 2, 2, many, gap) == 0);
+  CHECK(duplicate_candidates(sample(1, 20, 0.985, 0.995), rows, points,
+                             {1500000, 0, 96}, gap) == 0);
 }

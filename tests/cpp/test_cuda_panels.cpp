@@ -11,7 +11,7 @@
 
 #include "cuda/plan/panels.hpp"
 #include "cuda/plan/pieces.hpp"
-#include "cuda/plan/stretches.hpp"
+#include "cuda/plan/row_ranges.hpp"
 
 using fsknn::cuda::AnswerShape;
 using fsknn::cuda::bytes_preparing;
@@ -136,18 +136,19 @@ TEST_CASE("what a part throws reaches the thread that waits, and all stop") {
   }
 }
 
-TEST_CASE("a stretch's rows meet each block of columns once, panel by panel") {
+TEST_CASE(
+    "a row_range's rows meet each block of columns once, panel by panel") {
   using fsknn::cuda::ListedJob;
-  using fsknn::cuda::StretchLaunch;
-  using fsknn::cuda::StretchShape;
+  using fsknn::cuda::RowRangeLaunch;
+  using fsknn::cuda::RowRangeShape;
   for (const std::int64_t rows : {1, 2, 99, 400})
     for (const std::int64_t columns : {1, 3, 5, 117, 1501})
       for (const std::int64_t panel : {1, 2, 32, 2000})
         for (const std::int64_t fill : {1, 3, 9}) {
-          const StretchShape shape = {rows, columns, panel, fill, 132};
+          const RowRangeShape shape = {rows, columns, panel, fill, 132};
           std::vector<int> met(static_cast<std::size_t>(rows * columns));
           std::int64_t next = 0, last_round = 0;
-          for (const StretchLaunch& launch : schedule_stretch(shape)) {
+          for (const RowRangeLaunch& launch : schedule_row_range(shape)) {
             // Launches are in order, each within one panel.
             CHECK(launch.first_block == next);
             CHECK(launch.end_block > next);

@@ -13,7 +13,7 @@
 
 #include "cuda/device/architectures.hpp"
 #include "cuda/plan/all_pairs.hpp"
-#include "cuda/plan/guesses.hpp"
+#include "cuda/plan/estimates.hpp"
 #include "cuda/plan/lane_tile.hpp"
 #include "cuda/plan/pair_bands.hpp"
 #include "cuda/plan/panels.hpp"
@@ -25,13 +25,13 @@ using fsknn::Plan;
 using fsknn::PlanInput;
 using fsknn::cuda::candidates_for;
 using fsknn::cuda::check_metric;
+using fsknn::cuda::estimated_rank;
 using fsknn::cuda::fill_blocks_for;
 using fsknn::cuda::FilterBlocks;
 using fsknn::cuda::FilterJobs;
 using fsknn::cuda::FilterRounds;
 using fsknn::cuda::first_block_of;
 using fsknn::cuda::GpuFacts;
-using fsknn::cuda::guessed_rank;
 using fsknn::cuda::kChunkUnit;
 using fsknn::cuda::kFilterBlock;
 using fsknn::cuda::plan_cuda;
@@ -313,7 +313,7 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   CHECK(p.bytes_filter > 0);
   CHECK(p.bytes_peak >= p.bytes_filter + p.bytes_prepared + p.bytes_working);
   CHECK_FALSE(plan_cuda(in, old(80e9)).filtered);
-  CHECK(plan_cuda(in, modern(p.bytes_filter)).streaming.by_stretches());
+  CHECK(plan_cuda(in, modern(p.bytes_filter)).streaming.by_row_ranges());
   CHECK_FALSE(plan_cuda(in, modern(p.bytes_filter / 20)).filtered);
   const auto filtered_with = [&](auto change) {
     PlanInput other = in;
@@ -329,14 +329,14 @@ TEST_CASE("graphs of many points by rows of length 1 are filtered") {
   CHECK(filtered_with([](PlanInput& i) { i.unit_dot = false; }));
 }
 
-TEST_CASE("sums of stretches of features are planned for") {
+TEST_CASE("sums of row_ranges of features are planned for") {
   GpuFacts gpus = modern(80e9);
   gpus.multiprocessors = 132;
   PlanInput in = input(20000, 2048, 20, 1);
   in.unit_dot = in.correlation = true;
   CHECK(shape_in_panels(in, gpus).bytes_sums == 0);
   in.num_features = 2049;
-  const double bytes = 132.0 * fsknn::cuda::kStretchBytes;
+  const double bytes = 132.0 * fsknn::cuda::kFeatureRangeBytes;
   CHECK(shape_in_panels(in, gpus).bytes_sums == bytes);
   const Plan known = plan_cuda(in, gpus), unknown = plan_cuda(in, modern(80e9));
   CHECK(known.bytes_peak == unknown.bytes_peak + bytes);
@@ -357,7 +357,7 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
   CHECK_FALSE(resident.streamed);
   CHECK(resident.num_passes == 1);
   GpuFacts gpus = modern(80e9);
-  bool stretches = false;
+  bool row_ranges = false;
   for (double share = 0.9; share > 0.01; share *= 0.8) {
     gpus.bytes_limit = share * resident.bytes_peak;
     const fsknn::cuda::CudaPlan p = plan_cuda(in, gpus);
@@ -366,14 +366,14 @@ TEST_CASE("a filtered graph streams where its doubles do not fit") {
     // A filter is used even with little memory.
     CHECK(p.filtered);
     if (p.streamed) CHECK(p.num_passes > 1);
-    CHECK((p.bytes_host > 0) == p.streaming.by_stretches());
+    CHECK((p.bytes_host > 0) == p.streaming.by_row_ranges());
     // With less memory fewer rows are kept, and the plan never returns to
     // keeping the filter's rows.
-    CHECK((!stretches || p.streaming.by_stretches()));
-    stretches = p.streaming.by_stretches();
-    if (share > 0.25) CHECK_FALSE(stretches);
+    CHECK((!row_ranges || p.streaming.by_row_ranges()));
+    row_ranges = p.streaming.by_row_ranges();
+    if (share > 0.25) CHECK_FALSE(row_ranges);
   }
-  CHECK(stretches);
+  CHECK(row_ranges);
   gpus.bytes_limit = resident.bytes_peak / 4;
   const Plan quarter = plan_cuda(in, gpus);
   CHECK(quarter.streamed);
@@ -406,7 +406,7 @@ TEST_CASE("panels and groups have room for each form that may take another's") {
     const fsknn::cuda::CudaPlan panels = plan_cuda(in, gpus);
     gpus.bytes_limit = 0;
     CHECK(panels.streamed);
-    CHECK_FALSE(panels.streaming.by_stretches());
+    CHECK_FALSE(panels.streaming.by_row_ranges());
     const fsknn::cuda::RowsInForm first = panels.shape.rows;
     CHECK(first.form == shape.rows.form);
     CHECK(by_group.shape.rows.form == first.form);
@@ -421,7 +421,7 @@ TEST_CASE("panels and groups have room for each form that may take another's") {
   }
 }
 
-TEST_CASE("a stretch of lists, and what passes by, fits in little memory") {
+TEST_CASE("a row_range of lists, and what passes by, fits in little memory") {
   const double block = static_cast<double>(kFilterBlock);
   for (const std::int64_t n : {4096, 30000, 384126, 10000000})
     for (const std::int64_t d : {2, 40, 295, 5000})
@@ -434,22 +434,22 @@ TEST_CASE("a stretch of lists, and what passes by, fits in little memory") {
           bool fitted = false;
           for (double usable = 1e6; usable < 80e9; usable *= 1.7) {
             const auto s =
-                fsknn::cuda::stretch_streaming(in, shape, usable, 132);
+                fsknn::cuda::row_range_streaming(in, shape, usable, 132);
             // A plan that fits also fits into more memory.
             CHECK((s.fits || !fitted));
             fitted = s.fits;
             if (!s.fits) continue;
             CHECK(s.bytes_peak <= usable);
-            CHECK(s.by_stretches());
+            CHECK(s.by_row_ranges());
             CHECK(s.fill_blocks * kFilterBlock <= s.capacity);
             const double panels = 2 * static_cast<double>(s.stream_rows) * row +
                                   2 * static_cast<double>(s.panel_blocks) *
                                       block *
                                       static_cast<double>(shape.rows.row_bytes);
-            const double stretch =
-                static_cast<double>(s.stretch_blocks) * block *
+            const double row_range =
+                static_cast<double>(s.row_range_blocks) * block *
                 static_cast<double>(shape.rows.slot_bytes() + 8 * s.capacity);
-            CHECK(panels + stretch + 28 * static_cast<double>(n) <
+            CHECK(panels + row_range + 28 * static_cast<double>(n) <
                   s.bytes_peak);
             CHECK(static_cast<double>(s.stay_rows + 2 * s.stream_rows) * row +
                       fsknn::cuda::bytes_answer(s.write_rows, k) <
@@ -611,7 +611,7 @@ namespace {
 /// A round ends with the estimate that fits the points met so far, and the next
 /// round yields about k candidates.
 void check_guesses(const FilterRounds& rounds) {
-  std::int32_t guess = 0;
+  std::int32_t estimate = 0;
   double met = 0.0;
   const double k = static_cast<double>(rounds.k);
   const std::vector<FilterJobs> launches = schedule_filter(rounds);
@@ -621,15 +621,16 @@ void check_guesses(const FilterRounds& rounds) {
     met = static_cast<double>(jobs.fill || !rounds.symmetric
                                   ? jobs.end_delta
                                   : 2 * jobs.end_delta - 1);
-    if (guess > 0)
-      CHECK(guess * (met - before) / before <= std::max(2.0 * k, 2.0 * guess));
-    guess = jobs.guess_rank;
-    const std::int64_t rank = guessed_rank(
+    if (estimate > 0)
+      CHECK(estimate * (met - before) / before <=
+            std::max(2.0 * k, 2.0 * estimate));
+    estimate = jobs.estimate_rank;
+    const std::int64_t rank = estimated_rank(
         rounds.k, met / static_cast<double>(rounds.num_blocks), rounds.risk);
-    CHECK(guess == (rank < rounds.k ? rank : 0));
-    CHECK_FALSE((guess > 0 && jobs.settles));
+    CHECK(estimate == (rank < rounds.k ? rank : 0));
+    CHECK_FALSE((estimate > 0 && jobs.reranks));
   }
-  CHECK(launches.back().guess_rank == 0);
+  CHECK(launches.back().estimate_rank == 0);
   CHECK(met == static_cast<double>(rounds.num_blocks));
 }
 
@@ -711,10 +712,10 @@ TEST_CASE("each pair of the filter's blocks is met once over all devices") {
       }
 }
 
-TEST_CASE("lists are settled before the last rounds, and not after them") {
+TEST_CASE("lists are reranked before the last rounds, and not after them") {
   for (const std::int64_t fill_blocks : {0, 1, 3})
     for (const std::int64_t slabs : {2, 190, 40000})
-      for (const int settled : {0, 1, 3, 100}) {
+      for (const int reranked : {0, 1, 3, 100}) {
         FilterRounds rounds;
         rounds.num_blocks = 95;
         rounds.num_slabs = slabs;
@@ -723,21 +724,21 @@ TEST_CASE("lists are settled before the last rounds, and not after them") {
         rounds.depth = 320;
         rounds.chunk_size = 4096;
         rounds.multiprocessors = 132;
-        rounds.settled_rounds = settled;
+        rounds.reranked_rounds = reranked;
         std::vector<bool> ends;
         for (const FilterJobs& jobs : schedule_filter(rounds)) {
-          CHECK((jobs.ends_round || !jobs.settles));
-          if (jobs.ends_round) ends.push_back(jobs.settles);
+          CHECK((jobs.ends_round || !jobs.reranks));
+          if (jobs.ends_round) ends.push_back(jobs.reranks);
         }
         const std::int64_t all = static_cast<std::int64_t>(ends.size());
         CHECK(std::count(ends.begin(), ends.end(), true) ==
-              std::min<std::int64_t>(settled, all - 1));
+              std::min<std::int64_t>(reranked, all - 1));
         CHECK_FALSE(ends.back());
         CHECK(std::is_sorted(ends.begin(), ends.end() - 1));
       }
 }
 
-TEST_CASE("a guess leaves a neighbour out as seldom as asked for") {
+TEST_CASE("a estimate leaves a neighbour out as seldom as asked for") {
   // The probability that `rank` or more of the k nearest are in a part of all
   // points, by direct summation.
   const auto tail = [](std::int64_t k, double met, std::int64_t rank) {
@@ -754,16 +755,16 @@ TEST_CASE("a guess leaves a neighbour out as seldom as asked for") {
   for (const std::int64_t k : {1, 2, 5, 20, 32, 100})
     for (const double met : {1e-4, 0.003, 0.1, 0.5, 0.65, 0.99})
       for (const double risk : {1e-7, 2e-4, 0.5}) {
-        const std::int64_t rank = guessed_rank(k, met, risk);
+        const std::int64_t rank = estimated_rank(k, met, risk);
         CHECK(rank >= 1);
         CHECK(rank <= k);
         if (rank < k) CHECK(tail(k, met, rank) <= risk * (1 + 1e-9));
         if (rank > 1) CHECK(tail(k, met, rank - 1) > risk * (1 - 1e-9));
       }
-  CHECK(guessed_rank(20, 0.0, 0.5) == 20);
-  CHECK(guessed_rank(20, 1.0, 0.5) == 20);
-  CHECK(guessed_rank(2048, 1e-3, 2e-4) < 20);
-  CHECK(guessed_rank(2048, 0.65, 2e-4) < 2048);
+  CHECK(estimated_rank(20, 0.0, 0.5) == 20);
+  CHECK(estimated_rank(20, 1.0, 0.5) == 20);
+  CHECK(estimated_rank(2048, 1e-3, 2e-4) < 20);
+  CHECK(estimated_rank(2048, 0.65, 2e-4) < 2048);
 }
 
 TEST_CASE("rows with known thresholds meet every block of columns once") {

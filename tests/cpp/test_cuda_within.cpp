@@ -73,7 +73,7 @@ TEST_CASE("a search within a distance meets each pair of blocks once") {
                 rounds_of(blocks, slabs, graph, processors, chunk_size);
             Met met(rounds);
             WithinJobs jobs(rounds, capacity);
-            std::int64_t most = 0, stretches = 0;
+            std::int64_t most = 0, row_ranges = 0;
             while (!jobs.done()) {
               const FilterJobs now = jobs.next();
               CHECK(now.symmetric);
@@ -83,8 +83,8 @@ TEST_CASE("a search within a distance meets each pair of blocks once") {
               // or fewer.
               const std::int64_t has =
                   static_cast<std::int64_t>(part * jobs.pairs());
-              ++stretches;
-              REQUIRE(stretches < 1000000);
+              ++row_ranges;
+              REQUIRE(row_ranges < 1000000);
               if (!jobs.had(has)) {
                 CHECK(has > capacity);
                 continue;
@@ -105,12 +105,12 @@ TEST_CASE("a search within a distance meets each pair of blocks once") {
                 once = once && times == 1;
               }
             CHECK(once);
-            if (part == 0.0 && processors > 1) CHECK(stretches < 300);
+            if (part == 0.0 && processors > 1) CHECK(row_ranges < 300);
           }
 }
 
 TEST_CASE(
-    "stretches that are full now and then are met again in smaller ones") {
+    "row_ranges that are full now and then are met again in smaller ones") {
   constexpr std::int64_t capacity = 4 * WithinJobs::kLeastCapacity;
   const FilterRounds rounds = rounds_of(129, 258, true, 8, 2048);
   WithinJobs jobs(rounds, capacity);

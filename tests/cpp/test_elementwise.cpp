@@ -110,7 +110,7 @@ float differences_of(const ElementwiseRule& rule, NumberForm form,
 
 struct Found {
   std::int64_t pairs = 0, too_near = 0, too_far = 0, not_finite = 0,
-               beyond_zero = 0, lost = 0, loose = 0, dropped = 0, unsettled = 0;
+               beyond_zero = 0, lost = 0, loose = 0, dropped = 0, unranked = 0;
 };
 
 // The number of neighbours where lists are cut.
@@ -202,10 +202,10 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
           is_proportion(rule.kind) ? slack_over_sums(slacks, sums) : slacks;
       const long double slack = error == error ? error : HUGE_VALL;
       const float least = least_similarity(s, error, 0.0);
-      const float settled = threshold_of_limit(
+      const float reranked = threshold_of_limit(
           metric, distances, units, scaled(distance, distances.undo()));
-      found.unsettled +=
-          !(s >= settled) || !may_reach(rule.kind, apart, a, b, settled);
+      found.unranked +=
+          !(s >= reranked) || !may_reach(rule.kind, apart, a, b, reranked);
       found.too_far += !(truth >= static_cast<long double>(s) - slack);
       // A pair that reaches a threshold is not pruned. The thresholds are those
       // of a limit at the pair, of its lower bound, and of padding.
@@ -239,7 +239,7 @@ void check_found(const Matrix& m, const MetricEntry& metric, NumberForm form,
   CHECK(found.too_far == 0);
   CHECK(found.dropped == 0);
   CHECK(found.lost == 0);
-  CHECK(found.unsettled == 0);
+  CHECK(found.unranked == 0);
   // The bounds are useful unless points are nearly equal.
   if (m.name == "normal" && m.d > 2 && form == NumberForm::single)
     CHECK(found.loose == 0);
@@ -425,9 +425,9 @@ TEST_CASE("whole numbers pay where they leave few pairs more") {
   // errors counted once, and 30 more. Without it 100 are expected.
   search.num_features = 16;
   CHECK(bytes_pay(1.2f));
-  search.settles = false;
+  search.reranks = false;
   CHECK_FALSE(bytes_pay(1.2f));
-  search.settles = true;
+  search.reranks = true;
   search.num_features = 300;
   // All pairs that are near enough.
   search.k = 0;

@@ -13,7 +13,7 @@
 #include "cpu/filter/bytes_pay.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
-#include "cpu/filter/second_look.hpp"
+#include "cpu/filter/second_test.hpp"
 #include "cpu/filter/thresholds.hpp"
 #include "cpu/filter/two_values.hpp"
 #include "cpu/kernels/kernels.hpp"
@@ -114,7 +114,7 @@ void check_all_pairs(const Matrix& hard, std::int64_t d,
     const std::vector<std::int32_t> none(96, thresholds.keep_none());
     std::vector<std::int32_t> held = none;
     std::int64_t dropped = 0, below = 0, wrong_side = 0, missed = 0;
-    SecondLook again(kBaselineKernels, p.rows, p.rows);
+    SecondTest again(kBaselineKernels, p.rows, p.rows);
     const auto passes = [&](const Pair& pair,
                             const std::vector<std::int32_t>& row_threshold,
                             const std::vector<std::int32_t>& threshold) {
@@ -523,7 +523,7 @@ TEST_CASE("a second look drops most of what bytes are too coarse for") {
       for (std::int32_t q = 0; q < Tile::rows; ++q)
         for (std::int32_t c = 0; c < r + q; ++c) passed += keep[q] >> c & 1;
     }
-    SecondLook again(kBaselineKernels, p.rows, p.rows);
+    SecondTest again(kBaselineKernels, p.rows, p.rows);
     again.drop(0, 0, held.data(), held.data(), all);
     CAPTURE(metric);
     CAPTURE(passed);

@@ -69,17 +69,18 @@ TEST_CASE("what a similarity is at least is rounded down") {
       }
 }
 
-TEST_CASE("a number is found among ascending ones from any guess") {
+TEST_CASE("a number is found among ascending ones from any estimate") {
   for (const int count : {1, 2, 15, 16, 17, 18, 33, 100, 257}) {
     std::vector<std::int32_t> sorted;
     for (int i = 0; i < count; ++i) sorted.push_back(3 * i + i * i % 3);
-    for (int guess = 0; guess < count; ++guess) {
+    for (int estimate = 0; estimate < count; ++estimate) {
       for (int i = 0; i < count; ++i)
-        CHECK(position_of(sorted.data(), count, sorted[i], guess) == i);
+        CHECK(position_of(sorted.data(), count, sorted[i], estimate) == i);
       for (std::int32_t none = -2; none < sorted.back() + 3; ++none) {
         const bool there =
             std::find(sorted.begin(), sorted.end(), none) != sorted.end();
-        if (!there) CHECK(position_of(sorted.data(), count, none, guess) == -1);
+        if (!there)
+          CHECK(position_of(sorted.data(), count, none, estimate) == -1);
       }
     }
     for (std::int64_t bound = -1; bound < sorted.back() + 3; ++bound)

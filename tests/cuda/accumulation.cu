@@ -1,7 +1,7 @@
 // How far are the tensor cores' sums from the exact ones? The filter's bounds
 // (src/cuda/filter/half_unit_rows.cu, half_bound.hpp) assume no more than
 // sums_error() of the sum of magnitudes, (features + 16) 2^-22 for each
-// stretch, which no vendor documents. Here rows made to lose as much as can be
+// range, which no vendor documents. Here rows made to lose as much as can be
 // lost are multiplied by the filter's own kernel, and the worst loss is printed
 // as a part of what is assumed. Ends with status 1 where it is more than all of
 // it.
@@ -15,9 +15,9 @@
 
 #include "cuda/device/resources.hpp"
 #include "cuda/device/transfer.hpp"
+#include "cuda/filter/feature_ranges.cuh"
 #include "cuda/filter/half_bound.hpp"
 #include "cuda/filter/half_pairs.hpp"
-#include "cuda/filter/stretches.cuh"
 
 namespace {
 
@@ -64,7 +64,8 @@ std::vector<float> products(const Points& rows, const Points& columns) {
   DeviceBuffer<Candidate> entries(kSlots * kSlots);
   DeviceBuffer<float> thresholds(kSlots), there(kSlots);
   DeviceBuffer<std::int32_t> counts(kSlots);
-  DeviceBuffer<float4> sums_before(bytes_stretch_sums(0, rows.depth) / 16);
+  DeviceBuffer<float4> sums_before(bytes_feature_range_sums(0, rows.depth) /
+                                   16);
   upload(d_rows, row_tiles.data(), size, stream);
   upload(d_columns, column_tiles.data(), size, stream);
   clear_from(thresholds, 0, stream);
@@ -76,7 +77,7 @@ std::vector<float> products(const Points& rows, const Points& columns) {
   work.rows.depth = work.columns.depth = rows.depth;
   work.rows.stride = work.columns.stride = size;
   work.column_there = there.data();
-  work.stretch_sums = sums_before.data();
+  work.feature_range_sums = sums_before.data();
   work.lists.entries = entries.data();
   work.lists.counts = counts.data();
   work.lists.thresholds = thresholds.data();

@@ -10,7 +10,7 @@ expect_look <- function(x, k, metric = "pearson", sign = "signed", ...,
   stats <- knn_stats()
   forms <- c("filter_bits", "filter_form")
   testthat::expect_identical(unclass(plan)[forms], unclass(stats)[forms])
-  if (stats$pairs_apart > 0) testthat::expect_true(plan$apart)
+  if (stats$pairs_pruned > 0) testthat::expect_true(plan$apart)
   plan
 }
 

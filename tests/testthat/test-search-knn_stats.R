@@ -133,7 +133,7 @@ test_that("on GPUs it names those that took part, and their memory", {
 test_that("the facts print", {
   # All numbers are made up.
   stats <- list(
-    num_devices = 0L, pairs_filtered = 1e6, pairs_apart = 405, pairs_exact = 12345,
+    num_devices = 0L, pairs_filtered = 1e6, pairs_pruned = 405, pairs_exact = 12345,
     rows_redone = 0, rows_widened = 0, rows_short = 0, filtered = TRUE,
     filter_form = 1L, filter_bits = 1L, streamed = FALSE,
     seconds_prepare = 0.0101,
@@ -148,7 +148,7 @@ test_that("the facts print", {
   request$backend <- "cuda"
   request$devices <- c(2L, 3L)
   stats$num_devices <- 2L
-  stats$pairs_apart <- 0
+  stats$pairs_pruned <- 0
   stats$filter_form <- 3L
   stats$filter_bits <- 8L
   stats$rows_redone <- 1200

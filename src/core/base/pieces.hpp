@@ -33,7 +33,7 @@ inline int useful_threads(int asked, double operations) {
 }
 
 /// The range of the whole work, as shares of 1, that some pieces report.
-struct Stretch {
+struct ProgressRange {
   Progress* progress = nullptr;  ///< may be null
   double from = 0.0, to = 0.0;
 };
@@ -44,31 +44,36 @@ class PiecesListener final : public Listener {
   /// The first thread reports its share to the progress, which may stop the
   /// work. Without a progress it asks its previous listener (may be null). The
   /// others check `stop`.
-  PiecesListener(Stretch stretch, bool first, Listener* before,
+  PiecesListener(ProgressRange progress_range, bool first, Listener* before,
                  const std::atomic<bool>& stop)
-      : stretch_(stretch), first_(first), before_(before), stop_(stop) {}
+      : progress_range_(progress_range),
+        first_(first),
+        before_(before),
+        stop_(stop) {}
   bool asks() const {
-    return first_ && (stretch_.progress != nullptr || before_ != nullptr);
+    return first_ &&
+           (progress_range_.progress != nullptr || before_ != nullptr);
   }
   void set_share(double share) {
-    at_ = stretch_.from + (stretch_.to - stretch_.from) * share;
+    at_ = progress_range_.from +
+          (progress_range_.to - progress_range_.from) * share;
   }
   void listen() override {
     if (stop_.load(std::memory_order_relaxed)) throw StoppedElsewhere();
     if (!first_) return;
-    if (stretch_.progress == nullptr) {
+    if (progress_range_.progress == nullptr) {
       if (before_ != nullptr) before_->listen();
-    } else if (tenths_.over() && !stretch_.progress->report(at_)) {
+    } else if (tenths_.over() && !progress_range_.progress->report(at_)) {
       throw Interrupted();
     }
   }
 
  private:
-  const Stretch stretch_;
+  const ProgressRange progress_range_;
   const bool first_;
   Listener* const before_;
   const std::atomic<bool>& stop_;
-  double at_ = stretch_.from;
+  double at_ = progress_range_.from;
   Tenths tenths_;
 };
 
@@ -79,8 +84,9 @@ class PiecesListener final : public Listener {
 /// failed, because the results are then discarded. Joins all threads, then
 /// rethrows one of their exceptions. Workers are never moved.
 template <class MakeWorker, class Work, class Merge>
-void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
-                MakeWorker make_worker, Work work, Merge merge) {
+void run_pieces(std::int64_t num_pieces, int num_threads,
+                ProgressRange progress_range, MakeWorker make_worker, Work work,
+                Merge merge) {
   std::atomic<std::int64_t> next{0};
   std::atomic<bool> stop{false};
   std::atomic<int> others_at_work{0};
@@ -92,7 +98,7 @@ void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
     const bool first = seat.number == 0;
     // Each other thread subtracts 1, before or after the first one adds.
     if (first) others_at_work += seat.size - 1;
-    PiecesListener listener(stretch, first, listener_of_thread(), stop);
+    PiecesListener listener(progress_range, first, listener_of_thread(), stop);
     const Listening listening(&listener);
     const auto guarded = [&](auto step) {
       try {
@@ -137,10 +143,10 @@ void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
 /// The same for workers that are called with the number of a piece, and have
 /// nothing to merge.
 template <class MakeWorker>
-void run_pieces(std::int64_t num_pieces, int num_threads, Stretch stretch,
-                MakeWorker make_worker) {
+void run_pieces(std::int64_t num_pieces, int num_threads,
+                ProgressRange progress_range, MakeWorker make_worker) {
   run_pieces(
-      num_pieces, num_threads, stretch, make_worker,
+      num_pieces, num_threads, progress_range, make_worker,
       [](auto& worker, std::int64_t piece) { worker(piece); }, [](auto&) {});
 }
 

@@ -83,7 +83,7 @@ struct Neighbours {
 /// Statistics of the work; never part of the answer.
 struct Stats {
   double pairs_filtered = 0;  ///< pairs that the filter computed
-  double pairs_apart = 0;     ///< pairs pruned by sums or lengths before
+  double pairs_pruned = 0;    ///< pairs pruned by sums or lengths before
   double pairs_exact = 0;     ///< pairs that the exact step computed
   double rows_redone = 0;     ///< recomputed: too many candidates, or too few
   double rows_widened = 0;    ///< recomputed rows that a wider filter finished
@@ -99,7 +99,7 @@ struct Stats {
   /// Adds the statistics of one of several workers that ran at the same time.
   void add_part(const Stats& part) {
     pairs_filtered += part.pairs_filtered;
-    pairs_apart += part.pairs_apart;
+    pairs_pruned += part.pairs_pruned;
     pairs_exact += part.pairs_exact;
     rows_redone += part.rows_redone;
     rows_widened += part.rows_widened;

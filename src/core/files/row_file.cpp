@@ -99,7 +99,7 @@ RowFile::RowFile(const RowFileForm& form, const Request& request,
       digests_(form.num_points, form.num_features) {}
 
 /// row: unprocessed, with room for its padding.
-void RowFile::settle_row(std::int64_t point, double* row, RowScratch& scratch,
+void RowFile::rerank_row(std::int64_t point, double* row, RowScratch& scratch,
                          MissingFacts& facts) {
   const std::int64_t d = num_features(), padded = padded_features(d);
   digests_.take(point, row);
@@ -124,7 +124,7 @@ void RowFile::settle_row(std::int64_t point, double* row, RowScratch& scratch,
 /// fetch(first, count, rows, stride) reads rows, which are then checked,
 /// prepared and written.
 template <class Fetch>
-void RowFile::settle(std::int64_t first, std::int64_t count, Progress* progress,
+void RowFile::rerank(std::int64_t first, std::int64_t count, Progress* progress,
                      Fetch fetch) {
   const std::int64_t d = num_features(), padded = padded_features(d);
   const std::int64_t block_rows = rows_per_block(d);
@@ -137,7 +137,7 @@ void RowFile::settle(std::int64_t first, std::int64_t count, Progress* progress,
       const std::int64_t num_rows = std::min(block_rows, count - row0);
       fetch(row0, num_rows, rows.data(), padded);
       for (std::int64_t r = 0; r < num_rows; ++r)
-        settle_row(first + row0 + r, rows.data() + r * padded, scratch,
+        rerank_row(first + row0 + r, rows.data() + r * padded, scratch,
                    of_block[static_cast<std::size_t>(b)]);
       matrix_.write(first + row0, num_rows, rows.data(), padded);
     };
@@ -149,7 +149,7 @@ void RowFile::add(std::int64_t strip, std::int64_t first,
                   const RowSource& tile) {
   const std::int64_t count = tile.num_points();
   if (matrix_.num_strips() == 1) {
-    settle(
+    rerank(
         first, count, nullptr,
         [&](std::int64_t row0, std::int64_t num_rows, double* rows,
             std::int64_t stride) { tile.read(row0, num_rows, rows, stride); });
@@ -172,7 +172,7 @@ void RowFile::add(std::int64_t strip, std::int64_t first,
 
 const MissingFacts& RowFile::finish(Progress* progress) {
   if (matrix_.num_strips() > 1)
-    settle(0, num_points(), progress,
+    rerank(0, num_points(), progress,
            [&](std::int64_t row0, std::int64_t num_rows, double* rows,
                std::int64_t stride) {
              matrix_.read(row0, num_rows, rows, stride);

@@ -100,9 +100,9 @@ class RowFile final : public RowSource {
 
  private:
   template <class Fetch>
-  void settle(std::int64_t first, std::int64_t count, Progress* progress,
+  void rerank(std::int64_t first, std::int64_t count, Progress* progress,
               Fetch fetch);
-  void settle_row(std::int64_t point, double* row, RowScratch& scratch,
+  void rerank_row(std::int64_t point, double* row, RowScratch& scratch,
                   MissingFacts& facts);
 
   DiskMatrix matrix_;

@@ -323,7 +323,7 @@ MissingCounts count_missing(const double* x, std::int64_t num_points,
       num_features,
       useful_threads(num_threads, static_cast<double>(num_points) *
                                       static_cast<double>(num_features)),
-      Stretch{},
+      ProgressRange{},
       [&] {
         Rows mine;
         mine.missing.resize(static_cast<std::size_t>(num_points));
@@ -359,7 +359,7 @@ void copy_with(const double* x, std::int64_t num_points,
   run_pieces(num_features,
              useful_threads(num_threads, static_cast<double>(num_points) *
                                              static_cast<double>(num_features)),
-             Stretch{}, [&] {
+             ProgressRange{}, [&] {
                return [&](std::int64_t f) {
                  const double* from = x + f * num_points;
                  double* to = out + f * num_points;

@@ -41,7 +41,7 @@ class TripleScanner {
   /// thread at a time.
   using Take = std::function<void(const std::vector<TripleHit>&)>;
 
-  /// Adds to candidates, settled and comparisons of the statistics.
+  /// Adds to candidates, reranked and comparisons of the statistics.
   virtual void find(const Task& task, const Take& take, TripleStats& stats,
                     Progress* progress) = 0;
 

@@ -55,7 +55,7 @@ struct TripleStats {
   TriplePath path = TriplePath::all;
   double triples = 0;      ///< found
   double candidates = 0;   ///< triples that a filter let pass
-  double settled = 0;      ///< candidates that the exact step computed
+  double reranked = 0;     ///< candidates that the exact step computed
   double comparisons = 0;  ///< features of triples that were compared
   double seconds = 0;
   /// The points of the sample that the path was chosen by, and the share of its
@@ -64,7 +64,7 @@ struct TripleStats {
   void add(const TripleStats& part) {
     triples += part.triples;
     candidates += part.candidates;
-    settled += part.settled;
+    reranked += part.reranked;
     comparisons += part.comparisons;
   }
 };

@@ -5,7 +5,7 @@
 // any unit, and for rows outside the sample that set the unit.
 
 #include "cpu/filter/form_parts.hpp"
-#include "cpu/filter/second_look.hpp"
+#include "cpu/filter/second_test.hpp"
 
 namespace fsknn {
 namespace cpu {

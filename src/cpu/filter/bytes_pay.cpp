@@ -18,9 +18,9 @@ namespace {
 constexpr double kExactPair = 50.0;
 constexpr double kExactFeature = 0.3;
 // A pair that passes in bytes, is collected and is tested in 16 bits
-// (second_look.hpp), on an Intel Xeon with AVX-512 VNNI.
-constexpr double kSecondLook = 15.0;
-constexpr double kSecondLookFeature = 0.02;
+// (second_test.hpp), on an Intel Xeon with AVX-512 VNNI.
+constexpr double kSecondTest = 15.0;
+constexpr double kSecondTestFeature = 0.02;
 
 bool is_avx2(const Kernels& kernels) {
 #ifdef FSKNN_X86_KERNELS
@@ -187,7 +187,7 @@ bool bytes_pay(const MetricEntry& metric, const DistanceRule& rule,
   // After the test in 16 bits about as many pairs reach the exact step as with
   // a filter in 16 bits.
   if (bytes.form->pack_words != nullptr) {
-    const double looks = passed * (kSecondLook + kSecondLookFeature * d);
+    const double looks = passed * (kSecondTest + kSecondTestFeature * d);
     return looks < saved && looks * times() < saved;
   }
   const double exact = passed * (kExactPair + kExactFeature * d);

@@ -135,7 +135,7 @@ struct FilterForm {
   /// The contract's sum of two rows, from the filter's. null: the filter's sum
   /// does not determine it, and the exact step computes it.
   double (*exact_sum)(std::int32_t sum, const Side& row, const Side& column);
-  /// Packs the same row in 16 bits (second_look.hpp). null: a pair that passes
+  /// Packs the same row in 16 bits (second_test.hpp). null: a pair that passes
   /// the test goes straight to the exact step.
   void (*pack_words)(RowPacker& packer, FilterRows& rows,
                      std::int64_t place) = nullptr;

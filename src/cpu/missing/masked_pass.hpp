@@ -121,11 +121,11 @@ class MaskedPass {
   /// pair that has a value (MaskedRule::value()) once, by its places. merge()
   /// is called at the end.
   template <class MakeTaker>
-  void run(const Stretch& stretch, MakeTaker make_taker) {
+  void run(const ProgressRange& progress_range, MakeTaker make_taker) {
     const bool symmetric = work_.symmetric;
     counts_.add(run_pass(
         {plan_.num_splits, plan_.chunks_per_split, symmetric},
-        work_.request.num_threads, stretch, [&] {
+        work_.request.num_threads, progress_range, [&] {
           return ChunkPass<MaskedPairs, Sink<decltype(make_taker())>>(
               plan_.chunk_size, symmetric,
               [&] {

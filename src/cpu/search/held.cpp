@@ -29,7 +29,7 @@ void note(Stats* stats, const PassCounts& counts, double prepared,
           double searched, double emitted) {
   if (stats == nullptr) return;
   stats->pairs_filtered = counts.filtered;
-  stats->pairs_apart = counts.apart;
+  stats->pairs_pruned = counts.apart;
   stats->pairs_exact = counts.exact;
   stats->seconds_prepare = prepared;
   stats->seconds_search = searched - prepared;

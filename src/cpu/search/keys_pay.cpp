@@ -87,13 +87,13 @@ double share_by_keys(KeyKind kind, const std::vector<KeyedRow>& rows,
   for (const KeyedRow& row : rows) {
     for (const KeyedRow& other : rows) {
       const double reach = std::max(row.reach, other.reach);
-      const auto is_apart = [&](double key) {
+      const auto is_pruned = [&](double key) {
         return apart(kind, row.key, {key, key}, reach);
       };
       const auto own = std::lower_bound(low.begin(), low.end(), row.key.low);
-      const auto first = std::partition_point(low.begin(), own, is_apart);
+      const auto first = std::partition_point(low.begin(), own, is_pruned);
       const auto end = std::partition_point(
-          own, low.end(), [&](double key) { return !is_apart(key); });
+          own, low.end(), [&](double key) { return !is_pruned(key); });
       left += static_cast<double>(end - first);
     }
   }

@@ -176,14 +176,14 @@ class Pass {
     rows_ = reordered(packed, place_at_, num_threads);
   }
 
-  void run(int num_threads, Stretch stretch) {
+  void run(int num_threads, ProgressRange progress_range) {
     const std::int64_t chunks =
         (size_ + plan_.chunk_size - 1) / plan_.chunk_size;
     PointBlock block;
     block.points = &exact_.points;
     block.filter = &rows_;
     block.place_at = &place_at_;
-    run_pass({chunks, chunks, true}, num_threads, stretch, [&] {
+    run_pass({chunks, chunks, true}, num_threads, progress_range, [&] {
       return ChunkPass<PreparedPairs, Sink>(
           plan_.chunk_size, true,
           [&] {
@@ -260,7 +260,7 @@ class Pass {
       }
     }
 
-    void settled() {
+    void reranked() {
       if (changed_) copy_thresholds();
       changed_ = false;
     }

@@ -52,7 +52,7 @@ struct SinkDefaults {
   /// Whether the sink wants a pair that passed the filter.
   bool wanted(std::int32_t, std::int32_t) const { return true; }
   /// Called after a batch of hits.
-  void settled() {}
+  void reranked() {}
   /// Called at the end of each thread, one thread at a time.
   void merge() {}
 };
@@ -66,7 +66,7 @@ struct PairsDefaults {
     return true;
   }
   /// Whether no pair of that tile may pass, so that the tile is skipped.
-  bool is_apart(const Chunk&, std::int64_t, std::int64_t) const {
+  bool is_pruned(const Chunk&, std::int64_t, std::int64_t) const {
     return false;
   }
   /// Removes hits that a more exact filter drops at the current thresholds.
@@ -130,7 +130,7 @@ class ChunkPass {
                                    ? std::min(at_.num_rows, c + Tile::columns)
                                    : at_.num_rows;
       for (std::int64_t r = 0; r < end; r += Pairs::kRows) {
-        if (pairs_.is_apart(at_, r, c)) {
+        if (pairs_.is_pruned(at_, r, c)) {
           skipped += pairs_of_tile(r, c);
           continue;
         }
@@ -140,10 +140,10 @@ class ChunkPass {
         else
           keep_all(r, c, keep);
         collect(r, c, keep);
-        if (hits_.size() >= Sink::kHits) settle();
+        if (hits_.size() >= Sink::kHits) rerank();
       }
     }
-    settle();
+    rerank();
     counts_.apart += skipped;
     if (pairs_.has_filter()) counts_.filtered += at_.pairs() - skipped;
   }
@@ -225,14 +225,14 @@ class ChunkPass {
   }
 
   /// Computes the hits so far by the exact step and passes them to the sink.
-  void settle() {
+  void rerank() {
     if (hits_.empty()) return;
     pairs_.look_again(at_, row_threshold_.data(), column_threshold_.data(),
                       hits_);
     pairs_.exact(hits_, values_.data());
     for (std::size_t h = 0; h < hits_.size(); ++h)
       if (pairs_.has(values_[h])) sink_.take(hits_[h], values_[h]);
-    sink_.settled();
+    sink_.reranked();
     counts_.exact += static_cast<double>(hits_.size());
     hits_.clear();
   }
@@ -268,11 +268,11 @@ void run_piece(const CirculantSchedule& schedule, std::int64_t at, Pass& pass) {
 /// Processes all chunks of the grid on all threads; make_pass() makes each
 /// thread's ChunkPass.
 template <class MakePass>
-PassCounts run_pass(const ChunkGrid& grid, int num_threads, Stretch stretch,
-                    MakePass make_pass) {
+PassCounts run_pass(const ChunkGrid& grid, int num_threads,
+                    ProgressRange progress_range, MakePass make_pass) {
   PassCounts counts;
   const auto run = [&](std::int64_t num_pieces, auto chunks_of) {
-    run_pieces(num_pieces, num_threads, stretch, make_pass, chunks_of,
+    run_pieces(num_pieces, num_threads, progress_range, make_pass, chunks_of,
                [&](auto& pass) {
                  counts.add(pass.counts());
                  pass.sink().merge();

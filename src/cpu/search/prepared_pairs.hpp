@@ -9,7 +9,7 @@
 
 #include "core/rows/prepared.hpp"
 #include "cpu/filter/form.hpp"
-#include "cpu/filter/second_look.hpp"
+#include "cpu/filter/second_test.hpp"
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/exact_rows.hpp"
 #include "cpu/search/keys.hpp"
@@ -81,7 +81,7 @@ class ChunkKeys {
     return !apart(rows_->kind(), rows_->of(at.row0, at.num_rows),
                   columns_->of(at.column0, at.num_columns), reach);
   }
-  bool is_apart(const Chunk& at, std::int64_t r, std::int64_t c) const {
+  bool is_pruned(const Chunk& at, std::int64_t r, std::int64_t c) const {
     return apart(
         rows_->kind(), rows_->rows(at.row0 + r),
         columns_->columns(at.column0 + c),
@@ -129,7 +129,7 @@ class PreparedPairs : public PairsDefaults {
         num_columns_(columns.size()),
         padded_(columns.points->padded),
         tile_cost_(fsknn::cpu::tile_cost(a_.steps)),
-        second_look_(kernels, a_, b_),
+        second_test_(kernels, a_, b_),
         rows_(*rows.points, rows.place_at, chunk_size),
         columns_(*columns.points, columns.place_at, chunk_size) {}
 
@@ -149,8 +149,8 @@ class PreparedPairs : public PairsDefaults {
     return !keys_.known() ||
            keys_.any_near(at, scale_, row_threshold, column_threshold);
   }
-  bool is_apart(const Chunk& at, std::int64_t r, std::int64_t c) const {
-    return keys_.known() && keys_.is_apart(at, r, c);
+  bool is_pruned(const Chunk& at, std::int64_t r, std::int64_t c) const {
+    return keys_.known() && keys_.is_pruned(at, r, c);
   }
 
   void tile(const Chunk& at, std::int64_t r, std::int64_t c, int panels,
@@ -174,7 +174,7 @@ class PreparedPairs : public PairsDefaults {
 
   void look_again(const Chunk& at, const Threshold* row_threshold,
                   const Threshold* column_threshold, std::vector<Pair>& hits) {
-    second_look_.drop(at.row0, at.column0, row_threshold, column_threshold,
+    second_test_.drop(at.row0, at.column0, row_threshold, column_threshold,
                       hits);
   }
 
@@ -205,7 +205,7 @@ class PreparedPairs : public PairsDefaults {
   const FilterRows& b_;
   const std::int64_t num_rows_, num_columns_, padded_;
   const double tile_cost_;
-  SecondLook second_look_;
+  SecondTest second_test_;
   ChunkRows rows_, columns_;
   std::vector<Pair> pairs_;    ///< hits, by the numbers of exact rows
   std::vector<double> found_;  ///< the hits' sums, if the filter's are exact

@@ -55,7 +55,7 @@ class Search::Sink : public SinkDefaults {
     if (of_column) column_.keep(hit.column, distance, row_id);
   }
 
-  void settled() {
+  void reranked() {
     row_.offer(s_);
     column_.offer(s_);
   }

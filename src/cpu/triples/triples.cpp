@@ -17,9 +17,9 @@ namespace cpu {
 struct TripleSample {
   double points = 0;  ///< 0: too few points to sample
   /// Upper bounds on shares: of pairs, of two pairs at one point, and of all
-  /// three pairs, that a triple can have. `settled` is the share of triples
+  /// three pairs, that a triple can have. `reranked` is the share of triples
   /// whose largest values may fit.
-  double pairs = 1.0, forks = 1.0, triangles = 1.0, settled = 1.0;
+  double pairs = 1.0, forks = 1.0, triangles = 1.0, reranked = 1.0;
   double passing = 0.0;  ///< share of triples that reach the similarity
   double found = 0;      ///< number in the sample, if all triples are asked for
   double triples = -1;   ///< estimated number; -1: too few to estimate
@@ -95,7 +95,7 @@ TripleSample look_at_sample(const PreparedPoints& points,
   const auto pair_sum = [&](std::int64_t a, std::int64_t b) -> double& {
     return sums[static_cast<std::size_t>(a * kSample + b)];
   };
-  double edges = 0, forks = 0, triangles = 0, settled = 0;
+  double edges = 0, forks = 0, triangles = 0, reranked = 0;
   for (std::int64_t a = 0; a < kSample; ++a) {
     for (std::int64_t b = a + 1; b < kSample; ++b) {
       const double largest =
@@ -122,7 +122,7 @@ TripleSample look_at_sample(const PreparedPoints& points,
         if (pair_sum(a, b) > most || pair_sum(a, c) > most ||
             pair_sum(b, c) > most)
           continue;
-        settled += 1;
+        reranked += 1;
         if (!owners.all()) continue;
         const double similarity = similarity_of_three(
             kernels.exact(row(a), row(b), row(c), points.padded), total);
@@ -138,7 +138,7 @@ TripleSample look_at_sample(const PreparedPoints& points,
   sample.pairs = edges / kPairs;
   sample.forks = forks / (3.0 * kTriples);
   sample.triangles = triangles / kTriples;
-  sample.settled = settled / kTriples;
+  sample.reranked = reranked / kTriples;
   sample.passing = sample.found / kTriples;
   if (sample.found < 1000) return sample;
   sample.share = sample.passing;
@@ -159,8 +159,8 @@ bool takes_pairs(const TripleQuestion& q, const TripleSample& sample,
   if (!(q.least > 0.75) || !q.contains.empty()) return false;
   const double d = static_cast<double>(points.num_features) / 16;
   // Triples that are found are computed exactly on either path.
-  const double settled = sample.settled - sample.passing;
-  return 2.0 * sample.forks + 4.0 * sample.triangles + 4.0 * settled * d <
+  const double reranked = sample.reranked - sample.passing;
+  return 2.0 * sample.forks + 4.0 * sample.triangles + 4.0 * reranked * d <
          0.8 * sample.forks * d + 0.05;
 }
 
@@ -248,8 +248,8 @@ class PairsPath {
         });
   }
   void merge() {
-    taker_.stats.comparisons =
-        taker_.stats.settled * static_cast<double>(rows_.points().num_features);
+    taker_.stats.comparisons = taker_.stats.reranked *
+                               static_cast<double>(rows_.points().num_features);
     taker_.stats.candidates = triangles_.looked_at();
     taker_.merge();
   }
@@ -288,7 +288,7 @@ void scan(TripleScanner& scanner, const TripleQuestion& q,
       },
       looked_at, progress);
   taker.stats.candidates = looked_at.candidates;
-  taker.stats.settled = looked_at.settled;
+  taker.stats.reranked = looked_at.reranked;
   taker.stats.comparisons = looked_at.comparisons;
   taker.merge();
 }
@@ -481,7 +481,7 @@ TripleForecast TripleSearch::forecast() const {
   // On either path points are omitted whose pair with the apex leaves no room
   // for a triple. A GPU omits them only if it searches by pairs.
   double share = p.sample.forks;
-  if (p.graph != nullptr) share = p.sample.settled;
+  if (p.graph != nullptr) share = p.sample.reranked;
   if (p.scanner != nullptr && !p.is_by_pairs()) share = 1.0;
   found.comparisons =
       p.sample.all * share * static_cast<double>(p.points.num_features);

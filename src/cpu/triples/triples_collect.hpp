@@ -29,7 +29,7 @@ class TripleCollector {
     void take(std::int64_t a, std::int64_t b, std::int64_t c,
               double similarity) {
       stats.candidates += 1;
-      stats.settled += 1;
+      stats.reranked += 1;
       if (!(similarity >= all_.least_)) return;
       tally_.add(1.0 - similarity);
       std::int64_t at[] = {a, b, c};

@@ -48,7 +48,7 @@ class CountWorker {
       counts[b] += counts_[b];
       stats_.triples += static_cast<double>(counts_[b]);
     }
-    stats_.candidates = stats_.settled;
+    stats_.candidates = stats_.reranked;
     stats_.comparisons = pass_.comparisons();
     stats.add(stats_);
   }
@@ -94,7 +94,7 @@ class CountWorker {
       if (high < (bin < breaks_.size() ? breaks_[bin] : 2.0)) return bin;
       if (bin_of(high) == bin) return bin;
     }
-    stats_.settled += 1;
+    stats_.reranked += 1;
     poll_after(static_cast<double>(rows_.steps()));
     return bin_of(rows_.similarity(apex, j, k));
   }

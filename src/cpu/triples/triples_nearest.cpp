@@ -87,7 +87,7 @@ class NearestWorker {
   }
   const TripleStats& finish() {
     stats_.comparisons = pass_.comparisons();
-    stats_.candidates = stats_.settled;
+    stats_.candidates = stats_.reranked;
     return stats_;
   }
 
@@ -98,7 +98,7 @@ class NearestWorker {
 
   void offer(std::int64_t j, std::int64_t k) {
     const PointOrder& order = rows_.points().order;
-    stats_.settled += 1;
+    stats_.reranked += 1;
     poll_after(static_cast<double>(rows_.steps()));
     if (heap_.offer({order.id_at(Place{j}).value, order.id_at(Place{k}).value,
                      rows_.similarity(apex_, j, k)}))
@@ -244,8 +244,8 @@ class ScannedNearest {
                    apex.least = *at;
                  };
                });
-    stats.settled += static_cast<double>(task.apexes.size()) *
-                     static_cast<double>(each * (each - 1) / 2);
+    stats.reranked += static_cast<double>(task.apexes.size()) *
+                      static_cast<double>(each * (each - 1) / 2);
   }
 
   double similarity(std::int64_t a, std::int64_t b, std::int64_t c) const {

@@ -143,8 +143,8 @@ class Workers {
   void listen() {
     if (progress_ == nullptr) return;
     const Clock::time_point now = Clock::now();
-    if (now - told_ < std::chrono::milliseconds(100)) return;
-    told_ = now;
+    if (now - given_ < std::chrono::milliseconds(100)) return;
+    given_ = now;
     const double done =
         static_cast<double>(pieces_done_) / static_cast<double>(num_pieces_);
     if (!progress_->report(done < 1.0 ? done : 1.0)) throw Interrupted();
@@ -159,7 +159,7 @@ class Workers {
   std::atomic<bool> together_{false};
   std::atomic<int> arrived_{0};
   std::atomic<std::int64_t> meetings_{0};
-  Clock::time_point told_ = Clock::now();
+  Clock::time_point given_ = Clock::now();
 };
 
 }  // namespace cuda

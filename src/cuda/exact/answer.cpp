@@ -24,7 +24,7 @@ void download(T* to, const T* from, std::int64_t count, cudaStream_t stream) {
                              cudaMemcpyDeviceToHost, stream));
 }
 
-/// Copies a stretch of one row. Returns whether all distances are finite.
+/// Copies a range of one row. Returns whether all distances are finite.
 bool copy_distances(const double* from, std::int64_t count, double* to) {
   bool finite = true;
   for (std::int64_t e = 0; e < count; ++e) {

@@ -11,15 +11,15 @@ namespace fsknn {
 namespace cuda {
 
 /// Where `wanted` stands in `count` numbers, at least one, or -1. Of those near
-/// the guess, which is one of their places, the soonest found.
+/// the estimate, which is one of their places, the soonest found.
 FSKNN_HD inline int position_of(const std::int32_t* sorted, int count,
-                                std::int32_t wanted, int guess) {
+                                std::int32_t wanted, int estimate) {
   int low = 0, high = count;  // what is not left out yet
   int gap = 16;
-  const std::int32_t there = sorted[guess];
-  if (there == wanted) return guess;
+  const std::int32_t there = sorted[estimate];
+  if (there == wanted) return estimate;
   if (there < wanted) {
-    low = guess + 1;
+    low = estimate + 1;
     for (int at = low + gap; at < count; at = low + gap, gap *= 2) {
       if (sorted[at] >= wanted) {
         high = at + 1;
@@ -28,7 +28,7 @@ FSKNN_HD inline int position_of(const std::int32_t* sorted, int count,
       low = at + 1;
     }
   } else {
-    high = guess;
+    high = estimate;
     for (int at = high - gap; at >= 0; at = high - gap, gap *= 2) {
       if (sorted[at] <= wanted) {
         low = at;

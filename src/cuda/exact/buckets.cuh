@@ -50,11 +50,11 @@ __device__ inline bool order_by_buckets(int count, int most,
   // Where buckets begin: each thread has some.
   int* const own = memory.ends + Memory::of_thread * tid;
   int begin[Memory::of_thread], sum = 0;
-  bool crowded = false;
+  bool overflowing = false;
 #pragma unroll
   for (int b = 0; b < Memory::of_thread; ++b) {
     begin[b] = sum;
-    crowded |= own[b] > most;
+    overflowing |= own[b] > most;
     sum += own[b];
   }
   int upto = sum;
@@ -64,7 +64,7 @@ __device__ inline bool order_by_buckets(int count, int most,
     if (lane >= gap) upto += other;
   }
   if (lane == 31) memory.of_warps[warp] = upto;
-  if (__syncthreads_or(crowded)) return false;
+  if (__syncthreads_or(overflowing)) return false;
   int first = upto - sum;
 #pragma unroll
   for (int w = 0; w < Memory::warps; ++w)

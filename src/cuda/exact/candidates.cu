@@ -283,16 +283,16 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   const int num_valid = group.sum(mine);
 
   float threshold = lists.thresholds[slot];
-  float certain = cut.guess.may ? lists.bounds[slot] : threshold;
+  float certain = cut.estimate.may ? lists.bounds[slot] : threshold;
   unsigned first_key = 0;  // that the threshold was set by
-  // The certain threshold, the guess, or both, one after the other: this stands
-  // in the code once.
+  // The certain threshold, the estimate, or both, one after the other: this
+  // stands in the code once.
 #pragma unroll 1
   for (int turn = 0; turn < 2; ++turn) {
-    const bool is_guess = turn == 1;
-    const int rank = is_guess                          ? cut.guess.rank
-                     : cut.guess.certain || overflowed ? cut.k
-                                                       : 0;
+    const bool is_estimate = turn == 1;
+    const int rank = is_estimate                          ? cut.estimate.rank
+                     : cut.estimate.certain || overflowed ? cut.k
+                                                          : 0;
     if (rank == 0 || num_valid < rank) continue;
     unsigned low;
     if (rank <= kFewNeighbours) {
@@ -315,7 +315,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
       low = group.nearly_kth(key, rank, rank + rank / 64, num_valid,
                              ~group.largest(least), group.largest(largest));
     }
-    if (!is_guess) {
+    if (!is_estimate) {
       certain = fmaxf(certain, key_value(low));
       threshold = fmaxf(threshold, certain);
       if (rank <= kLongestWarpList) first_key = low;
@@ -331,14 +331,14 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
 #pragma unroll
     for (int q = 0; q < per_thread; ++q)
       if (key[q] == low)
-        error =
-            max(error,
-                __float_as_uint(static_cast<float>(
-                    cut.guess.error_part * error_beside(slot_of(entry[q])))));
-    const float guess = key_value(low) + __uint_as_float(group.largest(error));
-    if (guess < CUDART_INF_F) threshold = fmaxf(threshold, guess);
+        error = max(error, __float_as_uint(static_cast<float>(
+                               cut.estimate.error_part *
+                               error_beside(slot_of(entry[q])))));
+    const float estimate =
+        key_value(low) + __uint_as_float(group.largest(error));
+    if (estimate < CUDART_INF_F) threshold = fmaxf(threshold, estimate);
   }
-  if (overflowed || (cut.guess.confirms && threshold > certain)) {
+  if (overflowed || (cut.estimate.confirms && threshold > certain)) {
     // What was dropped is not known: the row takes nothing more.
     if (group.thread() > 0) return;
     do_again(cut.redo, place, slot);
@@ -378,7 +378,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   if (group.thread() > 0) return;
   lists.counts[slot] = kept;
   lists.thresholds[slot] = threshold;
-  if (cut.guess.may) lists.bounds[slot] = certain;
+  if (cut.estimate.may) lists.bounds[slot] = certain;
 }
 
 /// The entries of a slot's list, or 0 where there is nothing to cut.
@@ -386,7 +386,7 @@ __device__ inline std::int32_t to_cut(const Cut& cut, std::int64_t slot) {
   if (slot >= cut.end_slot.value || cut.lists.places[slot] < 0) return 0;
   const std::int32_t count =
       cut.filled > 0 && !cut.counted ? cut.filled : cut.lists.counts[slot];
-  const std::int32_t enough = cut.guess.rank > 0 ? cut.guess.rank : cut.k;
+  const std::int32_t enough = cut.estimate.rank > 0 ? cut.estimate.rank : cut.k;
   return count < enough ? 0 : count;  // overflowed before, or not yet enough
 }
 

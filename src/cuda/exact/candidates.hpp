@@ -31,14 +31,14 @@ namespace cuda {
 
 struct Candidate {
   float similarity;
-  std::int32_t slot;  ///< with kSettled: the pair's distance has been made
+  std::int32_t slot;  ///< with kReranked: the pair's distance has been made
 };
-static constexpr std::uint32_t kSettled = 0x80000000u;
+static constexpr std::uint32_t kReranked = 0x80000000u;
 FSKNN_HD inline std::int32_t slot_of(const Candidate& candidate) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(candidate.slot) &
-                                   ~kSettled);
+                                   ~kReranked);
 }
-FSKNN_HD inline bool is_settled(const Candidate& candidate) {
+FSKNN_HD inline bool is_reranked(const Candidate& candidate) {
   return candidate.slot < 0;
 }
 
@@ -52,7 +52,7 @@ struct CandidateLists {
                                 ///< not a number: padding
   /// [num_slots] or null. A row that is to be done again leaves here the
   /// threshold that is certain: what its list holds is good for it. Where
-  /// thresholds may be guesses, all rows do.
+  /// thresholds may be estimates, all rows do.
   float* bounds = nullptr;
   const std::int32_t* places = nullptr;         ///< [num_slots]; -1: padding
   const std::int32_t* column_places = nullptr;  ///< [column slots]; -1: padding
@@ -85,12 +85,12 @@ __device__ inline void do_again(const RedoRows& redo, std::int32_t place,
 }
 #endif
 
-/// Thresholds that are guessed. Points stand in no order, so that those a row
+/// Thresholds that are estimated. Points stand in no order, so that those a row
 /// has met are a fair sample of all, and hold few of its k nearest: the
 /// threshold of what it meets next may be that of its `rank` most similar so
 /// far. A row whose last threshold is above what is certain is done again, by
 /// the last cut or, where distances tell more, by the exact step.
-struct GuessRule {
+struct EstimateRule {
   bool may = false;       ///< in this pass; then the lists have bounds
   std::int32_t rank = 0;  ///< below k; 0: none after this round
   bool certain = true;    ///< the certain threshold is looked for, too
@@ -126,7 +126,7 @@ struct Cut {
   bool counted = false;
   /// No entry is of padding or of the row's own point, or was dropped before.
   bool all_valid = false;
-  GuessRule guess;
+  EstimateRule estimate;
 };
 
 /// What the first entries of a list are for: a filter may leave out those that
@@ -163,31 +163,31 @@ struct ExactStep {
   PowerOfTwo undo = {1.0, 1.0};  ///< takes off the matrix's scaling
   /// Of small whole numbers: similarities are near enough to overlaps to tell
   /// sums of the smaller ones, or half of differences (filter/bit_bound.hpp).
-  bool sums_told = false;
+  bool sums_given = false;
   Lists nearest;  ///< out
   /// What a distance means to similarities; of LimitOf::nothing: nobody knows.
   LimitRule limits;
   /// [num_slots] or null: of rows whose slack is infinite it means nothing.
   const float* row_slack = nullptr;
-  /// `nearest` has what was settled before, or nothing yet; such candidates are
-  /// marked.
+  /// `nearest` has what was reranked before, or nothing yet; such candidates
+  /// are marked.
   bool begun = false;
-  /// The lists' thresholds may be guesses: their bounds are what is certain.
-  bool guessed = false;
+  /// The lists' thresholds may be estimates: their bounds are what is certain.
+  bool estimated = false;
   /// [kExactCounts] of pairs, in parts; or null.
   unsigned long long* counts = nullptr;
 };
 static constexpr std::int64_t kExactCounts = 256;
 
-/// Whether lists can be settled before all pairs are met.
-bool may_settle(const ExactStep& step);
+/// Whether lists can be reranked before all pairs are met.
+bool may_rerank(const ExactStep& step);
 
 /// The first candidates of each list, k or some more, and no others: `nearest`
-/// gets the k nearest of all that were settled so far, and a list's threshold
+/// gets the k nearest of all that were reranked so far, and a list's threshold
 /// is what the k-th of them is good for, if that is more than it was. Lists of
 /// fewer than k candidates stay as they are. step.begun must be set.
-void start_settling_lists(const MetricEntry& metric, const ExactStep& step,
-                          cudaStream_t stream);
+void start_reranking_lists(const MetricEntry& metric, const ExactStep& step,
+                           cudaStream_t stream);
 
 /// The nearest of all candidates, in turns of about 0.1 s, and polls between
 /// them. The entries of lists may be gone after it.

@@ -19,7 +19,7 @@ namespace cuda {
 __device__ inline void leave_list(const ExactStep& step, std::int32_t place,
                                   std::int64_t slot) {
   const CandidateLists& lists = step.lists;
-  if (lists.bounds != nullptr && !step.guessed)
+  if (lists.bounds != nullptr && !step.estimated)
     lists.bounds[slot] = lists.thresholds[slot];
   do_again(step.redo, place, slot);
 }

@@ -3,7 +3,7 @@
 // What a distance that counts means to a filter: the similarity that no pair so
 // near is filtered below. A search that starts from limits, each the distance
 // of some row's k-th neighbour so far, has its first thresholds here, and one
-// that settles k of a row's candidates its next. Plain C++, for host and
+// that reranks k of a row's candidates its next. Plain C++, for host and
 // device.
 //
 // A filtered similarity s stands for a pair's t, in the filter's units; of the

@@ -54,8 +54,8 @@ FSKNN_HD inline double slack_over_sums(double slacks, double sums) {
 /// The sum of the smaller ones of two rows of 0 and 1, whose sums these are, of
 /// a similarity that is their overlap, but for so little (filter/bit_bound.hpp)
 /// that the whole number is the nearest.
-FSKNN_HD inline double told_sum(float similarity, double row_sum,
-                                double column_sum) {
+FSKNN_HD inline double given_sum(float similarity, double row_sum,
+                                 double column_sum) {
   return rint(static_cast<double>(similarity) * (0.5 * (row_sum + column_sum)));
 }
 

@@ -48,15 +48,15 @@ __global__ void __launch_bounds__(Block::threads)
   constexpr bool by_overlap = std::is_same<Sum, SmallerSum>::value;
   constexpr bool by_difference = std::is_same<Sum, AbsoluteDifference>::value ||
                                  std::is_same<Sum, SquaredDifference>::value;
-  const bool told = (by_overlap || by_difference) && step.sums_told;
+  const bool told = (by_overlap || by_difference) && step.sums_given;
   // One thread a pair.
   for (int at = told ? tid : count; at < count; at += Block::threads) {
     const Candidate candidate = list[at];
     const std::int64_t other = lists.column_places[candidate.slot];
     const double other_sum = step.column_sums[other];
-    const double sum = by_difference
-                           ? -2.0 * static_cast<double>(candidate.similarity)
-                           : told_sum(candidate.similarity, row_sum, other_sum);
+    const double sum =
+        by_difference ? -2.0 * static_cast<double>(candidate.similarity)
+                      : given_sum(candidate.similarity, row_sum, other_sum);
     found.set(at, {scaled(Rule::finish(sum, row_sum, other_sum), step.undo),
                    lists.column_ids[other]});
   }
@@ -93,8 +93,8 @@ __global__ void __launch_bounds__(Block::threads)
 // of few candidates each, most of a block would have nothing to do. The first
 // candidates, those that the last cut put there, then others, as long as they
 // are near enough for the k-th so far. only_first: not those, and lists stay. A
-// row whose threshold was a guess that the k-th does not confirm is done again.
-// In and out: see ExactStep. Grid: x over slots, a warp each. Block:
+// row whose threshold was a estimate that the k-th does not confirm is done
+// again. In and out: see ExactStep. Grid: x over slots, a warp each. Block:
 // kRankThreads. Shared: static. A list of more than `room` is done again.
 template <class Rule, bool only_first>
 __global__ void __launch_bounds__(kRankThreads)
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kRankThreads)
       (k + Threads::pairs - 1) / Threads::pairs * Threads::pairs;
   const int end = only_first ? min(count, leading) : count;
   const float used = lists.thresholds[slot];
-  float threshold = used, certain = step.guessed ? lists.bounds[slot] : used;
+  float threshold = used, certain = step.estimated ? lists.bounds[slot] : used;
   LaneEntry nearest = LaneEntry::none();
   if (step.begun && lane < k) {
     const Entry before = to.get(lane);
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kRankThreads)
     const bool there = lane < some && at < end;
     const Candidate own = there ? list[at] : Candidate{0.0f, 0};
     const bool wanted =
-        there && !is_settled(own) && own.similarity >= threshold;
+        there && !is_reranked(own) && own.similarity >= threshold;
     const unsigned all_wanted = __ballot_sync(kWholeWarp, wanted);
     if (all_wanted == 0) continue;
     const int num_wanted = __popc(all_wanted);
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(kRankThreads)
     if (wanted) slots[__popc(all_wanted & ((1u << lane) - 1))] = own.slot;
     if (only_first && wanted)
       list[at].slot = static_cast<std::int32_t>(
-          static_cast<std::uint32_t>(own.slot) | kSettled);
+          static_cast<std::uint32_t>(own.slot) | kReranked);
     __syncwarp();
     LaneEntry found = LaneEntry::none();
     for (int turn = 0; turn * Threads::pairs < num_wanted; ++turn) {
@@ -186,18 +186,18 @@ __global__ void __launch_bounds__(kRankThreads)
   if (lane < k) to.set(lane, {nearest.distance, nearest.index});
   if (lane > 0) return;
   if (only_first) lists.thresholds[slot] = threshold;
-  if (step.guessed) lists.bounds[slot] = certain;
-  // A guess that was too high may have left out neighbours.
+  if (step.estimated) lists.bounds[slot] = certain;
+  // A estimate that was too high may have left out neighbours.
   if (!only_first && used > certain) do_again(step.redo, place, slot);
   count_exact(step, slot, made);
 }
 
-static_assert(kMostSettled == kLongestWarpList, "as the plan takes it");
+static_assert(kMostReranked == kLongestWarpList, "as the plan takes it");
 
 // Where sums are told, no pair takes more than a thread.
 bool in_warps(const ExactStep& step) {
   return step.nearest.k <= kLongestWarpList &&
-         step.lists.capacity <= kFewCandidates && !step.sums_told;
+         step.lists.capacity <= kFewCandidates && !step.sums_given;
 }
 
 unsigned blocks_of_warps(const ExactStep& step) {
@@ -236,12 +236,12 @@ void start_lists(const MetricEntry& metric, const ExactStep& step,
 
 }  // namespace
 
-bool may_settle(const ExactStep& step) {
+bool may_rerank(const ExactStep& step) {
   return in_warps(step) && step.limits.of != LimitOf::nothing;
 }
 
-void start_settling_lists(const MetricEntry& metric, const ExactStep& step,
-                          cudaStream_t stream) {
+void start_reranking_lists(const MetricEntry& metric, const ExactStep& step,
+                           cudaStream_t stream) {
   if (step.end_slot.value == step.first_slot.value) return;
   with_pair_rule(metric, [&](auto rule) {
     rank_in_warps<decltype(rule), true>

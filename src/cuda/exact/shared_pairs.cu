@@ -159,10 +159,10 @@ __global__ void __launch_bounds__(MakeBlock::threads)
             other >= sharing.first_list.value && other < sharing.end_list.value;
         const std::int32_t others = here ? lists.counts[other] : 0;
         if (is_shared(others, k, lists.capacity)) {
-          const int guess = min(
+          const int estimate = min(
               static_cast<int>(share * static_cast<float>(others)), others - 1);
           twin = position_of(shared_list(lists, other).slots, others,
-                             static_cast<std::int32_t>(slot), guess);
+                             static_cast<std::int32_t>(slot), estimate);
           own = twin < 0 || slot < other;  // never the same: arrange_lists()
         }
       }
@@ -250,7 +250,7 @@ std::int64_t num_parts(const ExactStep& step) {
 
 bool may_share_pairs(const ExactStep& step) {
   const CandidateLists& lists = step.lists;
-  return !step.sums_told && lists.places == lists.column_places &&
+  return !step.sums_given && lists.places == lists.column_places &&
          step.rows == step.columns && step.row_sums == step.column_sums &&
          step.nearest.k <= most_shared(lists.capacity);
 }

@@ -16,10 +16,10 @@ namespace {
 using Block = ExactBlock<kThreads>;
 
 // The contract's distances of candidates, and those within a limit. In and out:
-// see PairsToSettle. Grid: any. Block: kThreads. Shared: none.
+// see PairsToRerank. Grid: any. Block: kThreads. Shared: none.
 template <class Rule>
 __global__ void __launch_bounds__(kThreads)
-    settle_candidates(const PairsToSettle step) {
+    rerank_candidates(const PairsToRerank step) {
   constexpr bool unit = std::is_base_of<UnitDot<Rule::sign>, Rule>::value;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int part = static_cast<int>(threadIdx.x) % Block::pair_threads;
@@ -56,13 +56,13 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void start_settling_pairs(const MetricEntry& metric, const PairsToSettle& step,
-                          cudaStream_t stream) {
+void start_reranking_pairs(const MetricEntry& metric, const PairsToRerank& step,
+                           cudaStream_t stream) {
   if (step.count == 0) return;
   const unsigned grid = static_cast<unsigned>(std::min<std::int64_t>(
       (step.count + Block::pairs - 1) / Block::pairs, 1 << 16));
   with_pair_rule(metric, [&](auto rule) {
-    settle_candidates<decltype(rule)><<<grid, kThreads, 0, stream>>>(step);
+    rerank_candidates<decltype(rule)><<<grid, kThreads, 0, stream>>>(step);
   });
   CUDA_CHECK(cudaGetLastError());
 }

@@ -20,7 +20,7 @@ struct FoundPair {
 };
 
 /// Some candidates. All pointers are device memory.
-struct PairsToSettle {
+struct PairsToRerank {
   const SlotPair* pairs = nullptr;  ///< [count]
   std::int64_t count = 0;
   const std::int32_t* row_places = nullptr;     ///< by slot
@@ -38,8 +38,8 @@ struct PairsToSettle {
   FoundPair* found = nullptr;         ///< out: room for all, in no order
   std::int32_t* num_found = nullptr;  ///< in: 0; out
 };
-void start_settling_pairs(const MetricEntry& metric, const PairsToSettle& step,
-                          cudaStream_t stream);
+void start_reranking_pairs(const MetricEntry& metric, const PairsToRerank& step,
+                           cudaStream_t stream);
 
 }  // namespace cuda
 }  // namespace fsknn

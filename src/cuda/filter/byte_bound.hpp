@@ -5,8 +5,8 @@
 // host and device.
 //
 // z is a prepared row, y = Hz + r the turned one as it was computed
-// (turning.hpp), q its bytes: whole numbers from -127 to 127, near y / s, s the
-// step of all rows. w = Hz - s q, N >= |z|, W >= |w|, Q = |q|.
+// (rotation.hpp), q its bytes: whole numbers from -127 to 127, near y / s, s
+// the step of all rows. w = Hz - s q, N >= |z|, W >= |w|, Q = |q|.
 //  * Rounding: z_i z_j = Hz_i Hz_j, and Hz_i Hz_j - s^2 q_i q_j = w_i Hz_j +
 //    Hz_i w_j - w_i w_j, by Cauchy-Schwarz at most W_i N_j + N_i W_j + W_i W_j,
 //    and with N <= kLongestUnit =: L at most the sum of L W + W^2 / 2 over
@@ -37,7 +37,7 @@
 #include <cstdint>
 
 #include "core/contract/scaling.hpp"
-#include "cuda/filter/turning.hpp"
+#include "cuda/filter/rotation.hpp"
 #include "cuda/plan/number_forms.hpp"
 
 namespace fsknn {
@@ -56,12 +56,12 @@ struct ByteRule {
   FSKNN_HD ByteRule(std::int64_t depth, std::int64_t features, double contract,
                     double step)
       : parts(error_parts(features)),
-        turning(depth - 2 * parts),
+        rotation(depth - 2 * parts),
         contract(contract),
         step(step) {}
   /// Of the error, features for each side.
   std::int64_t parts = 0;
-  Turning turning{4};
+  Rotation rotation{4};
   double contract = 0.0;
   double step = 1.0;  ///< s; of 24 bits at most, so that s q is exact
 
@@ -116,8 +116,9 @@ FSKNN_HD inline ByteBounds byte_bounds(const ByteRule& rule,
                                        const ByteTerms& terms) {
   // What the sums' own rounding may have taken; what underflow took is far
   // below the 2^-400 added.
-  const double up = 1.0 + static_cast<double>(rule.turning.size + 64) * 0x1p-51;
-  const double turned = turning_error(rule.turning);
+  const double up =
+      1.0 + static_cast<double>(rule.rotation.size + 64) * 0x1p-51;
+  const double turned = rotation_error(rule.rotation);
   const double length =
       sqrt(terms.whole) * up * (1.0 + 2.0 * turned) + 0x1p-400;
   const double w = sqrt(terms.rounding) * up + turned * length + 0x1p-400;

@@ -18,14 +18,14 @@ namespace cuda {
 /// How many rows a sample has whose products with each other are looked at, and
 /// how many, with how many points, where bytes seem to pay by these.
 static constexpr std::int64_t kByteSample = 64;
-static constexpr std::int64_t kCrowdSample = 128, kCrowdPoints = 2048;
+static constexpr std::int64_t kDuplicateSample = 128, kDuplicatePoints = 2048;
 
 /// What bytes are chosen for.
 struct ByteSearch {
   std::int64_t num_points = 0;  ///< that a row meets
   std::int64_t k = 0;
   std::int64_t depth = 0;  ///< of the rows in bytes
-  double candidate_cost = byte_candidate_cost(kMostSettled);
+  double candidate_cost = byte_candidate_cost(kMostReranked);
 };
 
 /// The step, from the sample's rows' largest entries: rows of many features,
@@ -66,7 +66,7 @@ inline double neighbours_part(const ByteSearch& search) {
 
 /// How many candidates a row may be expected to have at last, if each row's
 /// similarities are normal: most real ones have longer tails, and fewer
-/// candidates; crowded_candidates() has the others. products [count x count]:
+/// candidates; duplicate_candidates() has the others. products [count x count]:
 /// of a sample's rows. gap: by how much less similar than the k-th a candidate
 /// may be.
 inline double expected_candidates(const std::vector<double>& products,
@@ -132,9 +132,9 @@ struct SampledRow {
 /// sample is so near, too few are to be seen. Where some are as normal rows
 /// have them, expected_candidates() has counted these too. similarities [rows
 /// x points]: the first of the sample's with it, each one's own in between.
-inline double crowded_candidates(const std::vector<double>& similarities,
-                                 std::int64_t rows, std::int64_t points,
-                                 const ByteSearch& search, double gap) {
+inline double duplicate_candidates(const std::vector<double>& similarities,
+                                   std::int64_t rows, std::int64_t points,
+                                   const ByteSearch& search, double gap) {
   if (search.k < 1 || rows < 1 ||
       points <= static_cast<std::int64_t>(SampledRow::few))
     return 0.0;
@@ -167,7 +167,7 @@ inline double typical_error(double step, std::int64_t depth) {
 /// changes in both rows, once where thresholds are of exact distances, else
 /// twice.
 inline double byte_gap(const ByteSearch& search, double step) {
-  const double rows = search.k <= kMostSettled ? 2 : 4;
+  const double rows = search.k <= kMostReranked ? 2 : 4;
   return rows * typical_error(step, search.depth);
 }
 

@@ -28,7 +28,7 @@ class ByteFilter final : public PairFilter {
              const Sought& sought, const Stream& stream) override {
     const std::int64_t few = std::min(count, kByteSample);
     DeviceBuffer<double> d_largest(few);
-    start_largest_entries(sample, few, rule_.turning, d_largest.data(),
+    start_largest_entries(sample, few, rule_.rotation, d_largest.data(),
                           stream.get());
     std::vector<double> largest(static_cast<std::size_t>(few));
     download(largest.data(), d_largest, few, stream);
@@ -43,14 +43,15 @@ class ByteFilter final : public PairFilter {
     const double expected = expected_candidates(
         products(sample, few, few, stream), few, search, gap);
     if (!bytes_pay(expected, search)) return false;
-    const std::int64_t rows = std::min(count, kCrowdSample);
-    const std::int64_t points = std::min(count, kCrowdPoints);
+    const std::int64_t rows = std::min(count, kDuplicateSample);
+    const std::int64_t points = std::min(count, kDuplicatePoints);
     std::vector<double> similarities = products(sample, rows, points, stream);
     for (double& r : similarities) r = signed_similarity(r);
-    const double crowded =
-        crowded_candidates(similarities, rows, points, search, gap);
+    const double overflowing =
+        duplicate_candidates(similarities, rows, points, search, gap);
     return bytes_pay(
-        std::max(expected, static_cast<double>(search.k) + crowded), search);
+        std::max(expected, static_cast<double>(search.k) + overflowing),
+        search);
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,

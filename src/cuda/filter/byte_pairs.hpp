@@ -20,10 +20,10 @@ namespace cuda {
 std::unique_ptr<PairFilter> make_byte_filter(const MetricEntry& metric,
                                              const RowsInForm& rows);
 
-/// Each of the sample's first rows' largest magnitude after turning: [rows],
+/// Each of the sample's first rows' largest magnitude after rotation: [rows],
 /// device memory.
 void start_largest_entries(const PreparedRows& sample, std::int64_t rows,
-                           const Turning& turning, double* largest,
+                           const Rotation& rotation, double* largest,
                            cudaStream_t stream);
 /// Products of its first rows with its first points: [rows x points], device
 /// memory.

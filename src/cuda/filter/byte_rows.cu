@@ -17,14 +17,14 @@ struct BlockTerms {
 
 /// A prepared row of length 1 into shared memory, turned, by the block.
 __device__ inline void turn_row(const PreparedRows& from, std::int64_t row,
-                                const Turning& turning, double* turned) {
+                                const Rotation& rotation, double* turned) {
   const int thread = static_cast<int>(threadIdx.x);
   const double to_one = from.to_length_one(row);
-  for (std::int64_t f = thread; f < turning.size; f += kByteThreads)
+  for (std::int64_t f = thread; f < rotation.size; f += kByteThreads)
     turned[f] =
         f < from.padded ? from.rows[row * from.padded + f] * to_one : 0.0;
   __syncthreads();
-  turn(turning, turned, thread, kByteThreads, [] { __syncthreads(); });
+  turn(rotation, turned, thread, kByteThreads, [] { __syncthreads(); });
 }
 
 // In: prepared rows; slots [count]. In and out: see ByteForms. Grid: one block
@@ -38,9 +38,9 @@ __global__ void __launch_bounds__(kByteThreads)
   if (slot < 0) return;
   const ByteRule& rule = to.rule;
   const int thread = static_cast<int>(threadIdx.x);
-  turn_row(from, blockIdx.x, rule.turning, turned);
+  turn_row(from, blockIdx.x, rule.rotation, turned);
   ByteTerms terms;
-  for (std::int64_t f = thread; f < rule.turning.size; f += kByteThreads) {
+  for (std::int64_t f = thread; f < rule.rotation.size; f += kByteThreads) {
     const double y = turned[f];
     const double q = byte_of(y, rule.step);
     const double lost = y - q * rule.step;
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kByteThreads)
   const ByteBounds bounds = byte_bounds(rule, terms);
   const bool magnitude = to.sign == Sign::absolute;
 
-  for (std::int64_t f = thread; f < rule.turning.size; f += kByteThreads) {
+  for (std::int64_t f = thread; f < rule.rotation.size; f += kByteThreads) {
     const std::int8_t q = static_cast<std::int8_t>(
         bounds.wild && !magnitude ? 0 : byte_of(turned[f], rule.step));
     *to.rows.at(slot, f) = q;
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kByteThreads)
     const std::int8_t part =
         static_cast<std::int8_t>(sign * rule.part(bounds.held(), p));
     const std::int8_t unit = static_cast<std::int8_t>(rule.part_unit(p));
-    const std::int64_t first = rule.turning.size + p;
+    const std::int64_t first = rule.rotation.size + p;
     *to.rows.at(slot, first) = part;
     *to.columns.at(slot, first) = unit;
     *to.rows.at(slot, first + rule.parts) = unit;
@@ -95,14 +95,14 @@ __global__ void __launch_bounds__(kByteThreads)
 // Grid: one block a sampled row. Block: kByteThreads. Shared: a turned row,
 // dynamic.
 __global__ void __launch_bounds__(kByteThreads)
-    find_largest(const PreparedRows sample, const Turning turning,
+    find_largest(const PreparedRows sample, const Rotation rotation,
                  double* largest_of) {
   extern __shared__ double turned[];
   __shared__ double of_warp[kByteThreads / kWarp];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
-  turn_row(sample, blockIdx.x, turning, turned);
+  turn_row(sample, blockIdx.x, rotation, turned);
   double largest = 0.0;
-  for (std::int64_t f = thread; f < turning.size; f += kByteThreads)
+  for (std::int64_t f = thread; f < rotation.size; f += kByteThreads)
     largest = fmax(largest, fabs(turned[f]));
   for (int gap = kWarp / 2; gap > 0; gap /= 2)
     largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, gap));
@@ -142,8 +142,8 @@ __global__ void __launch_bounds__(kByteThreads)
 
 /// Of shared memory, for a turned row.
 template <class Kernel>
-std::size_t turned_bytes(Kernel kernel, const Turning& turning) {
-  const int bytes = static_cast<int>(turning.size * 8);
+std::size_t turned_bytes(Kernel kernel, const Rotation& rotation) {
+  const int bytes = static_cast<int>(rotation.size * 8);
   CUDA_CHECK(cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   return static_cast<std::size_t>(bytes);
@@ -152,11 +152,11 @@ std::size_t turned_bytes(Kernel kernel, const Turning& turning) {
 }  // namespace
 
 void start_largest_entries(const PreparedRows& sample, std::int64_t rows,
-                           const Turning& turning, double* largest,
+                           const Rotation& rotation, double* largest,
                            cudaStream_t stream) {
   find_largest<<<static_cast<unsigned>(rows), kByteThreads,
-                 turned_bytes(find_largest, turning), stream>>>(sample, turning,
-                                                                largest);
+                 turned_bytes(find_largest, rotation), stream>>>(
+      sample, rotation, largest);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -175,7 +175,7 @@ void start_byte_rows(const PreparedRows& from, std::int64_t count,
                      cudaStream_t stream) {
   if (count == 0) return;
   round_to_bytes<<<static_cast<unsigned>(count), kByteThreads,
-                   turned_bytes(round_to_bytes, to.rule.turning), stream>>>(
+                   turned_bytes(round_to_bytes, to.rule.rotation), stream>>>(
       from, slots, to);
   CUDA_CHECK(cudaGetLastError());
 }

@@ -83,14 +83,14 @@ namespace fsknn {
 namespace cuda {
 
 /// At most by this part of the sum of magnitudes a filtered sum is off, where a
-/// tensor core is as half_unit_rows.cu assumes: a stretch's sum by (features +
-/// 16) 2^-22 of its own magnitudes, and each addition of two stretches' sums,
+/// tensor core is as half_unit_rows.cu assumes: a range's sum by (features +
+/// 16) 2^-22 of its own magnitudes, and each addition of two ranges' sums,
 /// which rounds to the nearest float, by less than 2^-23 of all.
 FSKNN_HD inline double sums_error(std::int64_t depth) {
-  const std::int64_t longest = depth > kMostInOne ? kFilterStretch : depth;
-  const std::int64_t stretches = (depth + longest - 1) / longest;
+  const std::int64_t longest = depth > kMostInOne ? kFilterFeatureRange : depth;
+  const std::int64_t feature_ranges = (depth + longest - 1) / longest;
   return static_cast<double>(longest + 16) * 0x1p-22 +
-         static_cast<double>(stretches - 1) * 0x1p-23;
+         static_cast<double>(feature_ranges - 1) * 0x1p-23;
 }
 
 /// A raw row's norm, and what it is multiplied by, are so many features each.

@@ -13,9 +13,9 @@ class HalfFilter : public PairFilter {
       : PairFilter(rows),
         sign_(metric.sign),
         padded_(padded_features(rows.features)) {
-    stretch_sums_ =
-        DeviceBuffer<float4>(bytes_stretch_sums(current_device(), rows.depth) /
-                             static_cast<std::int64_t>(sizeof(float4)));
+    feature_range_sums_ = DeviceBuffer<float4>(
+        bytes_feature_range_sums(current_device(), rows.depth) /
+        static_cast<std::int64_t>(sizeof(float4)));
   }
   void start(const FilterWork& work, cudaStream_t stream) override {
     HalfWork half;
@@ -26,7 +26,7 @@ class HalfFilter : public PairFilter {
       half.row_numbers[0] = there(work.rows);
       half.column_numbers[0] = there(work.columns);
     }
-    half.stretch_sums = stretch_sums_.data();
+    half.feature_range_sums = feature_range_sums_.data();
     half.lists = work.lists;
     half.pairs = work.pairs;
     half.jobs = work.jobs;
@@ -49,7 +49,7 @@ class HalfFilter : public PairFilter {
   const std::int64_t padded_;
 
  private:
-  DeviceBuffer<float4> stretch_sums_;
+  DeviceBuffer<float4> feature_range_sums_;
 };
 
 /// Rows of length 1: one error for all pairs.

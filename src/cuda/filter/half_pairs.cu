@@ -21,16 +21,17 @@ __global__ void __launch_bounds__(kPairThreads, 1)
 
 template <class Kind>
 void start_kind(const HalfWork& work, cudaStream_t stream) {
-  if (Kind::deep && work.stretch_sums == nullptr)
-    throw std::logic_error("there is no room for sums of stretches");
+  if (Kind::deep && work.feature_range_sums == nullptr)
+    throw std::logic_error("there is no room for sums of feature_ranges");
   start_pair_kernel<Kind>(filter_pairs<Kind>, work, stream);
 }
 
 }  // namespace
 
-std::int64_t bytes_stretch_sums(int device, std::int64_t depth) {
-  if (!has_stretches(depth)) return 0;
-  return attribute_of(cudaDevAttrMultiProcessorCount, device) * kStretchBytes;
+std::int64_t bytes_feature_range_sums(int device, std::int64_t depth) {
+  if (!has_feature_ranges(depth)) return 0;
+  return attribute_of(cudaDevAttrMultiProcessorCount, device) *
+         kFeatureRangeBytes;
 }
 
 void start_bit_pairs(BitSimilarity similarity, Sign sign, const HalfWork& work,
@@ -78,7 +79,7 @@ void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream) {
     throw_unknown("sign", static_cast<int>(sign));
   };
   const auto start_deep = [&](auto met_for) {
-    if (has_stretches(work.rows.depth))
+    if (has_feature_ranges(work.rows.depth))
       start(met_for, std::true_type());
     else
       start(met_for, std::false_type());

@@ -73,8 +73,8 @@ void start_raw_rows(const PreparedRows& from, std::int64_t count,
                     const std::int32_t* slots, const RawForm& form,
                     PowerOfTwo undo, const RawRows& to, cudaStream_t stream);
 
-/// Of HalfWork::stretch_sums; 0: none are needed.
-std::int64_t bytes_stretch_sums(int device, std::int64_t depth);
+/// Of HalfWork::feature_range_sums; 0: none are needed.
+std::int64_t bytes_feature_range_sums(int device, std::int64_t depth);
 
 /// The rows, or for side 1 the columns, of a filter's slots: a block of slots
 /// has its rows' tiles, then its columns'.

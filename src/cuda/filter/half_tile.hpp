@@ -29,7 +29,8 @@ struct TileOf {
   static constexpr int column_tile_bytes = columns * row_bytes;
   static constexpr int stage_bytes = row_tile_bytes + column_tile_bytes;
   static constexpr int most_stages = 4;
-  static constexpr int stretch_parts = static_cast<int>(kFilterStretch) / depth;
+  static constexpr int feature_range_parts =
+      static_cast<int>(kFilterFeatureRange) / depth;
   static_assert(row_bytes == 128, "a staged row is 8 pieces of 16 bytes");
 };
 using FilterTile = TileOf<NumberForm::half>;
@@ -82,8 +83,9 @@ struct PairWork {
 };
 struct HalfWork : PairWork {
   HalfRows rows, columns;
-  /// [blocks of threads x kStretchBytes], where a row is of several stretches.
-  float4* stretch_sums = nullptr;
+  /// [blocks of threads x kFeatureRangeBytes], where a row is of several
+  /// ranges.
+  float4* feature_range_sums = nullptr;
 
   /// Of all features of a slab's rows.
   FSKNN_HD std::int64_t slab_bytes() const {

@@ -74,7 +74,7 @@ void start_unit_rows(const PreparedRows& from, std::int64_t count,
 //    adds them is not documented. Assumed: it cuts off rather than rounds, and
 //    loses at most 2^-23 of the largest magnitude at each of the additions, one
 //    a feature and one more every 16; we allow (features + 16) 2^-22 of the sum
-//    of magnitudes, for each stretch: sums_error() of all, which are at most
+//    of magnitudes, for each range: sums_error() of all, which are at most
 //    (N + R)^2.
 //  * The contract's sum, joined and finished in doubles, is within
 //    rounding_of_sums() of the sum of magnitudes, at most N^2, from z_i z_j.

@@ -64,18 +64,18 @@ struct Sought {
   std::int64_t k = 0;           ///< 0: all that are near enough
   bool forced = false;          ///< by this form, whether or not it pays
   /// byte_candidate_cost()
-  double candidate_cost = byte_candidate_cost(kMostSettled);
+  double candidate_cost = byte_candidate_cost(kMostReranked);
   /// Candidates that a list has room for, as if rounds doubled.
   std::int64_t capacity = 0;
-  /// Whether lists of few neighbours are settled before the last rounds.
-  bool settles = true;
+  /// Whether lists of few neighbours are reranked before the last rounds.
+  bool reranks = true;
   /// Where k is 0: how near that is, before the matrix's scaling.
   double limit = HUGE_VAL;
 
   bool operator==(const Sought& other) const {
     return num_points == other.num_points && k == other.k &&
            forced == other.forced && candidate_cost == other.candidate_cost &&
-           capacity == other.capacity && settles == other.settles &&
+           capacity == other.capacity && reranks == other.reranks &&
            limit == other.limit;
   }
 };
@@ -106,7 +106,7 @@ class PairFilter {
   }
   std::int64_t floats_a_slot() const { return rows_.floats_a_slot; }
   /// See FilterRounds.
-  int settled_rounds() const { return entry_of(rows_.form).settled_rounds; }
+  int reranked_rounds() const { return entry_of(rows_.form).reranked_rounds; }
 
   /// Before any rows are made, from a FilterSample. Points that are not of the
   /// sample may be any others. Returns whether a search for that by this form

@@ -14,7 +14,7 @@ namespace cuda {
 enum class MetFor { rows, both, pairs };
 
 /// Which similarity is made of a sum, and for whom, and whether rows are of
-/// several stretches: kernels are compiled for it. value() is what is made of a
+/// several ranges: kernels are compiled for it. value() is what is made of a
 /// tensor cores' sum to begin with; row and column are their numbers, of which
 /// each has so many.
 template <Sign sign_, MetFor met_for, bool deep_>

@@ -5,8 +5,8 @@
 
 #include "cuda/device/copies.cuh"
 #include "cuda/filter/accept.cuh"
+#include "cuda/filter/feature_ranges.cuh"
 #include "cuda/filter/jobs.cuh"
-#include "cuda/filter/stretches.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -256,14 +256,15 @@ __device__ inline void filter_by_warps(const typename Form::Work& work,
           wait_for_copies<0>();
           __syncthreads();
         }
-        pairs.multiply(work, part, shared + now * T::stage_bytes,
-                       Kind::deep ? StretchSums::begins_at(part) : part == 0);
+        pairs.multiply(
+            work, part, shared + now * T::stage_bytes,
+            Kind::deep ? FeatureRangeSums::begins_at(part) : part == 0);
         if constexpr (Kind::deep)
-          if (StretchSums::ends_at(part, parts))
-            StretchSums(work).put(pairs, part);
+          if (FeatureRangeSums::ends_at(part, parts))
+            FeatureRangeSums(work).put(pairs, part);
         now = now + 1 == num_stages ? 0 : now + 1;
       }
-      if constexpr (Kind::deep) StretchSums(work).add_to(pairs);
+      if constexpr (Kind::deep) FeatureRangeSums(work).add_to(pairs);
       const std::int32_t column0 =
           static_cast<std::int32_t>(column_block * T::columns) +
           pairs.first_column;

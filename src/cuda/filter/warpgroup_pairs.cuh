@@ -12,8 +12,8 @@
 #include "cuda/device/copies.cuh"
 #include "cuda/device/hopper.cuh"
 #include "cuda/filter/accept.cuh"
+#include "cuda/filter/feature_ranges.cuh"
 #include "cuda/filter/jobs.cuh"
-#include "cuda/filter/stretches.cuh"
 #include "cuda/filter/wgmma.cuh"
 
 namespace fsknn {
@@ -237,22 +237,23 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
         const unsigned rows_at = rows_stay ? shared + part * T::row_tile_bytes
                                            : columns_at + T::column_tile_bytes;
         begin_products();
-        Form::multiply(pairs.sums, work, part, rows_at + half, columns_at,
-                       Kind::deep ? StretchSums::begins_at(part) : part == 0);
+        Form::multiply(
+            pairs.sums, work, part, rows_at + half, columns_at,
+            Kind::deep ? FeatureRangeSums::begins_at(part) : part == 0);
         end_products();
         wait_for_products<1>();
         if (part > 0) release(before);
         before = turn.stage;
         if constexpr (Kind::deep)
-          if (StretchSums::ends_at(part, parts)) {
+          if (FeatureRangeSums::ends_at(part, parts)) {
             wait_for_products<0>();
-            StretchSums(work).put(pairs, part);
+            FeatureRangeSums(work).put(pairs, part);
           }
         turn.next(layout.num_stages);
       }
       wait_for_products<0>();
       release(before);
-      if constexpr (Kind::deep) StretchSums(work).add_to(pairs);
+      if constexpr (Kind::deep) FeatureRangeSums(work).add_to(pairs);
       if (rows_stay && delta + 1 == job.end_delta) {
         if (lane == 0) arrive_at(barriers.rows_empty(), cluster_rank());
         job_parity ^= 1;

@@ -25,9 +25,9 @@ struct WholeSearch {
   std::int64_t k = 0;  ///< 0: all within a distance
   double limit = 0.0;  ///< then: which, as the filter compares it
   /// Else: candidates that a list has room for, and whether lists of few
-  /// neighbours are settled before the last rounds.
+  /// neighbours are reranked before the last rounds.
   std::int64_t capacity = 0;
-  bool settles = true;
+  bool reranks = true;
 };
 
 /// Of some points: the first so many rows against all, as the filter compares
@@ -101,13 +101,13 @@ inline WholeSeconds whole_seconds(const WholeSample& sample, NumberForm form,
   };
   // A pair passes a threshold by what it may have at most. Thresholds are what
   // k pairs have at least, in the filter's numbers, and at last, where lists
-  // are settled, of exact distances, of which each such round makes some k / 2
+  // are reranked, of exact distances, of which each such round makes some k / 2
   // more.
   const double listed = candidates(2.0);
-  const bool settled = search.settles && search.k <= kMostSettled;
-  seconds.own +=
-      exact * (settled ? candidates(1.0) + k * entry_of(form).settled_rounds / 2
-                       : listed);
+  const bool reranked = search.reranks && search.k <= kMostReranked;
+  seconds.own += exact * (reranked ? candidates(1.0) +
+                                         k * entry_of(form).reranked_rounds / 2
+                                   : listed);
   seconds.next += k * exact;
   // Lists overflow, and many of their rows are done in doubles.
   if (!(listed <= 0.6 * static_cast<double>(search.capacity)))

@@ -202,7 +202,7 @@ class WholeFilter final : public PairFilter {
     search.num_features = rows_.features;
     search.k = sought.k;
     search.capacity = sought.capacity;
-    search.settles = sought.settles;
+    search.reranks = sought.reranks;
     search.limit =
         !is_proportion(form_.rule.kind) ? sought.limit * form_.rule.inverse_unit
         : sought.limit < 1.0

@@ -54,7 +54,7 @@ struct FilterChoice {
   /// Whether rows may be centred if there is room: RowsInForm::may_centre.
   bool may_centre = false;
   /// See byte_candidate_cost().
-  double candidate_cost = byte_candidate_cost(kMostSettled);
+  double candidate_cost = byte_candidate_cost(kMostReranked);
 
   bool usable() const { return rows.form != NumberForm::none; }
   void make_room_to_centre() {

@@ -144,8 +144,8 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit_rows,
   row_bytes = std::max(row_bytes, other.row_bytes);
   floats_a_slot = std::max(floats_a_slot, other.floats_a_slot);
   bytes_sums = other.bytes_sums;
-  if (entry.in_stretches && has_stretches(depth))
-    bytes_sums = static_cast<double>(kStretchBytes);
+  if (entry.in_feature_ranges && has_feature_ranges(depth))
+    bytes_sums = static_cast<double>(kFeatureRangeBytes);
 }
 
 void check_metric(const MetricEntry& metric) {

@@ -41,14 +41,14 @@ struct NumberFormEntry {
   std::int64_t step;           ///< a row's length is a multiple of this
   std::int64_t work;           ///< cost of a number, in halves
   std::int64_t floats_a_slot;  ///< further floats of a slot
-  /// The error of tensor cores grows with the terms: see has_stretches().
-  bool in_stretches;
+  /// The error of tensor cores grows with the terms: see has_feature_ranges().
+  bool in_feature_ranges;
   /// Beyond this the filter's error nears the differences between pairs.
   std::int64_t most_features;
   int least_capability;       ///< of a device, 10 * major + minor
   std::int64_t shared_bytes;  ///< that a block of threads must have there
   /// Above 0 if a pair's bound is wide: see FilterRounds.
-  int settled_rounds = 0;
+  int reranked_rounds = 0;
 };
 
 /// The forms in the order of preference: choose_filter() takes the first that
@@ -107,7 +107,7 @@ std::int64_t depth_of_codes(std::int64_t num_features, int bits);
 static constexpr std::int64_t kMostCommon = std::int64_t{1} << 20;
 
 /// Longer lists are not re-ranked exactly: each lane of a warp has one entry.
-static constexpr std::int64_t kMostSettled = 32;
+static constexpr std::int64_t kMostReranked = 32;
 
 /// The cost of a candidate, in products of features. Bytes pass more candidates
 /// than halves do. Both were timed at 220,000 and 384,126 rows of 295 features
@@ -116,7 +116,7 @@ static constexpr std::int64_t kMostSettled = 32;
 /// about 1.2 million rows and 69 candidates, measured before thresholds were
 /// estimated (an H200).
 constexpr double byte_candidate_cost(std::int64_t k) {
-  return k <= kMostSettled ? 5.0e6 : 7.5e6;
+  return k <= kMostReranked ? 5.0e6 : 7.5e6;
 }
 /// The factor where warps multiply rather than Hopper's warpgroups. Halves take
 /// longer there: 0.0159 s rather than 0.0111 s at n = 100,000 (an H100 with the
@@ -150,12 +150,14 @@ constexpr int bits_of(NumberForm form) {
 }
 
 /// The error of tensor cores grows with the number of terms. So long rows are
-/// summed in ranges of kFilterStretch features, and the ranges in floats. This
-/// takes time, so that it is done only beyond kMostInOne features.
-static constexpr std::int64_t kFilterStretch = 1024, kMostInOne = 2048;
-inline bool has_stretches(std::int64_t depth) { return depth > kMostInOne; }
+/// summed in ranges of kFilterFeatureRange features, and the ranges in floats.
+/// This takes time, so that it is done only beyond kMostInOne features.
+static constexpr std::int64_t kFilterFeatureRange = 1024, kMostInOne = 2048;
+inline bool has_feature_ranges(std::int64_t depth) {
+  return depth > kMostInOne;
+}
 /// The bytes of a block of threads for the sums of earlier ranges.
-static constexpr std::int64_t kStretchBytes = 128 * 1024;
+static constexpr std::int64_t kFeatureRangeBytes = 128 * 1024;
 
 /// For products raw rows have additional features: their norms, in parts. The
 /// two sides of a pair differ in these, so that a slot has a row for each side.

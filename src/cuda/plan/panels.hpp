@@ -81,10 +81,10 @@ struct AnswerShape {
       num_pieces = entries == 0 ? 0 : (all + entries - 1) / entries;
     } else if (all > 0) {
       // Thousands of rows, so that each rank is a long range of its column.
-      constexpr std::int64_t long_stretch = 4096;
-      ranks =
-          std::min(k, std::max<std::int64_t>(
-                          1, most_entries / std::min(num_rows, long_stretch)));
+      constexpr std::int64_t long_row_range = 4096;
+      ranks = std::min(
+          k, std::max<std::int64_t>(
+                 1, most_entries / std::min(num_rows, long_row_range)));
       rows = std::min(num_rows, most_entries / ranks);
       entries = rows * ranks;
       num_pieces = (num_rows + rows - 1) / rows * ((k + ranks - 1) / ranks);

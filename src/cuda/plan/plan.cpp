@@ -83,11 +83,11 @@ CudaPlan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
   p.streaming = streaming;
   // The points are read once for the filter's rows; then, for each range that
   // stays, the range and all points after it.
-  const std::int64_t stretches = ceil_div(in.num_points, streaming.stay_rows);
-  p.num_passes = 2 + stretches / 2;
+  const std::int64_t row_ranges = ceil_div(in.num_points, streaming.stay_rows);
+  p.num_passes = 2 + row_ranges / 2;
   const std::int64_t slots =
-      streaming.by_stretches()
-          ? (streaming.stretch_blocks + 2 * streaming.panel_blocks) *
+      streaming.by_row_ranges()
+          ? (streaming.row_range_blocks + 2 * streaming.panel_blocks) *
                 kFilterBlock
           : FilterBlocks(in.num_points).num_slots();
   p.bytes_filter =
@@ -145,9 +145,9 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
         filter_shape(in, gpus, FilteredSearch::graph_in_panels);
     const FilterStreaming streaming = filter_streaming(in, streamed, usable);
     if (streaming.fits) return plan_filter_streamed(in, streamed, streaming);
-    const FilterStreaming stretches =
-        stretch_streaming(in, streamed, usable, gpus.multiprocessors);
-    if (stretches.fits) return plan_filter_streamed(in, streamed, stretches);
+    const FilterStreaming row_ranges =
+        row_range_streaming(in, streamed, usable, gpus.multiprocessors);
+    if (row_ranges.fits) return plan_filter_streamed(in, streamed, row_ranges);
   }
   if (by_lanes) {
     const CudaPlan p = all_pairs(true);

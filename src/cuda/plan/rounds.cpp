@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cuda/plan/guesses.hpp"
+#include "cuda/plan/estimates.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -15,22 +15,23 @@ constexpr double kMostGrowth = 4.0;
 
 /// The rank of the estimate after a round, where first_delta is the next block.
 /// 0: no estimate.
-std::int32_t guess_before(const FilterRounds& rounds, std::int64_t first_delta,
-                          std::int64_t end_delta) {
+std::int32_t estimate_before(const FilterRounds& rounds,
+                             std::int64_t first_delta, std::int64_t end_delta) {
   if (rounds.risk <= 0.0 || first_delta >= end_delta) return 0;
   const std::int64_t met = rounds.symmetric ? 2 * first_delta - 1 : first_delta;
-  const std::int64_t rank = guessed_rank(
+  const std::int64_t rank = estimated_rank(
       rounds.k,
       static_cast<double>(met) / static_cast<double>(rounds.num_blocks),
       rounds.risk);
   return rank < rounds.k ? static_cast<std::int32_t>(rank) : 0;
 }
 
-double growth_after(const FilterRounds& rounds, std::int32_t guess_rank) {
-  return guess_rank == 0
+double growth_after(const FilterRounds& rounds, std::int32_t estimate_rank) {
+  return estimate_rank == 0
              ? rounds.growth
-             : std::min(kMostGrowth, 1.0 + static_cast<double>(rounds.k) /
-                                               static_cast<double>(guess_rank));
+             : std::min(kMostGrowth,
+                        1.0 + static_cast<double>(rounds.k) /
+                                  static_cast<double>(estimate_rank));
 }
 
 }  // namespace
@@ -92,8 +93,8 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
                     deltas * jobs.num_slabs / (4 * rounds.multiprocessors)));
     const std::int64_t next =
         jobs.fill && rounds.symmetric ? to_either_side + 1 : jobs.end_delta;
-    jobs.guess_rank = guess_before(rounds, next, end_delta);
-    growth = growth_after(rounds, jobs.guess_rank);
+    jobs.estimate_rank = estimate_before(rounds, next, end_delta);
+    growth = growth_after(rounds, jobs.estimate_rank);
     const std::int64_t num_jobs = jobs.num_slabs * ceil_div(deltas, jobs.span);
     const std::int64_t a_launch = jobs_a_launch(rounds, jobs.span);
     for (std::int64_t job = 0; job < num_jobs; job += a_launch) {
@@ -107,8 +108,9 @@ std::vector<FilterJobs> schedule_filter(const FilterRounds& rounds) {
   int rounds_left = 0;
   for (auto launch = launches.rbegin(); launch != launches.rend(); ++launch) {
     if (!launch->ends_round) continue;
-    launch->settles = rounds_left > 0 && rounds_left <= rounds.settled_rounds &&
-                      launch->guess_rank == 0;
+    launch->reranks = rounds_left > 0 &&
+                      rounds_left <= rounds.reranked_rounds &&
+                      launch->estimate_rank == 0;
     ++rounds_left;
   }
   return launches;

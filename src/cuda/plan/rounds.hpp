@@ -35,10 +35,10 @@ struct FilterJobs {
   std::int64_t first_job = 0, end_job = 0;
   bool ends_round = false;
   /// Whether lists are re-ranked exactly after this end of a round.
-  bool settles = false;
+  bool reranks = false;
   /// The rank of the candidate that gives the estimated threshold after the
-  /// round; 0: no estimate. See GuessRule.
-  std::int32_t guess_rank = 0;
+  /// round; 0: no estimate. See EstimateRule.
+  std::int32_t estimate_rank = 0;
   /// Whether rows and columns are the same slots, and a pair is for both lists.
   bool symmetric = true;
   /// Whether thresholds are unknown: then all pairs are written to their row's
@@ -73,7 +73,7 @@ struct FilterRounds {
   double growth = 2.0;
   /// The number of last rounds before which lists are re-ranked exactly. There
   /// are none if thresholds are estimated.
-  int settled_rounds = 0;
+  int reranked_rounds = 0;
   /// The number of neighbours, and the probability that the estimate after a
   /// round excludes one. 0: there are no estimates.
   std::int64_t k = 0;

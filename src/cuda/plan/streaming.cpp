@@ -107,7 +107,7 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
     s.bytes_fixed += written;
     let_stay();
   }
-  const double settling =
+  const double reranking =
       20 * points + pairs +
       std::max(redo, static_cast<double>(s.stay_rows) * row_bytes);
   // The answer's pieces come last. While rows are filtered again, the filter's
@@ -121,7 +121,7 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
       std::max({unanswered + small + filter + std::max(lists + filling, made),
                 unanswered + small + filter + lists + 8 * points + pairs / 3 +
                     wide.bytes(),
-                unanswered + small + lists + pairs, s.bytes_fixed + settling});
+                unanswered + small + lists + pairs, s.bytes_fixed + reranking});
   // With fewer points that stay, all points would be read very often.
   s.fits = s.bytes_peak <= bytes_usable &&
            s.stay_rows >= std::max(s.stream_rows, in.num_points / 64);
@@ -130,8 +130,9 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
 
 }  // namespace
 
-FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
-                                  double bytes_usable, int multiprocessors) {
+FilterStreaming row_range_streaming(const PlanInput& in,
+                                    const FilterShape& shape,
+                                    double bytes_usable, int multiprocessors) {
   FilterStreaming s;
   const SearchSizes sizes(in);
   const FilterBlocks blocks(in.num_points);
@@ -166,7 +167,7 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
   s.panel_blocks = rows_in(1.5 * piece, block * form, 1,
                            std::min<std::int64_t>(blocks.count, 1 << 16));
   const double panels =
-      2 * static_cast<double>(stretch_panel_bytes(
+      2 * static_cast<double>(row_range_panel_bytes(
               s.panel_blocks, kFilterBlock * shape.rows.row_bytes));
   const double of_all = all_the_time + shape.bytes_sums + slots * (values + 4) +
                         20 * points + panels;
@@ -178,24 +179,25 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
       block * (form + values + lists + 48) +
       static_cast<double>(s.panel_blocks) * sizeof(ListedJob);
   const double left = bytes_usable - of_all;
-  s.stretch_blocks = std::min(
+  s.row_range_blocks = std::min(
       blocks.count, static_cast<std::int64_t>(std::max(0.0, left) / of_block));
-  if (static_cast<double>(s.stretch_blocks) * block * lists < longer)
-    s.stretch_blocks =
-        std::min(s.stretch_blocks,
+  if (static_cast<double>(s.row_range_blocks) * block * lists < longer)
+    s.row_range_blocks =
+        std::min(s.row_range_blocks,
                  static_cast<std::int64_t>(std::max(0.0, left - longer) /
                                            (of_block - block * lists)));
   // The range is a whole number of waves over the multiprocessors.
   const std::int64_t turn = std::max(1, multiprocessors / 4);
-  if (s.stretch_blocks > turn) s.stretch_blocks -= s.stretch_blocks % turn;
-  const double stretch = static_cast<double>(s.stretch_blocks);
-  const double filtering = of_all + stretch * (of_block - block * lists) +
-                           std::max(longer, stretch * block * lists);
+  if (s.row_range_blocks > turn)
+    s.row_range_blocks -= s.row_range_blocks % turn;
+  const double row_range = static_cast<double>(s.row_range_blocks);
+  const double filtering = of_all + row_range * (of_block - block * lists) +
+                           std::max(longer, row_range * block * lists);
 
   // The exact step's memory: the place of each point and the position of its
   // pairs; for points that stay also their pairs.
   s.bytes_fixed = all_the_time + bytes_answer(s.write_rows, in.k);
-  const double settling = s.bytes_fixed + 4 * points + 32 * points;
+  const double reranking = s.bytes_fixed + 4 * points + 32 * points;
   const double pairs = k * 1.25 * 12;
   const auto let_stay = [&](double held) {
     s.stay_rows = static_cast<std::int64_t>(std::max(0.0, bytes_usable - held) /
@@ -203,11 +205,11 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
                   kChunkUnit * kChunkUnit;
     s.stay_rows = std::min(s.stay_rows, round_up(in.num_points, kChunkUnit));
   };
-  let_stay(settling);
+  let_stay(reranking);
   const double written = static_cast<double>(s.write_rows) * k * 24;
   if (static_cast<double>(s.stay_rows * sizes.padded) * 8 < written) {
     s.bytes_fixed += written;
-    let_stay(settling + written);
+    let_stay(reranking + written);
   }
   const double redoing =
       all_the_time + 36 * points +
@@ -221,8 +223,8 @@ FilterStreaming stretch_streaming(const PlanInput& in, const FilterShape& shape,
   s.bytes_host = slots * form + points * pairs;
   // With shorter ranges all points would be streamed very often.
   const double fewest = points / 512;
-  s.fits = s.bytes_peak <= bytes_usable && s.stretch_blocks > 0 &&
-           stretch * block >= fewest && s.stay_rows > 0 &&
+  s.fits = s.bytes_peak <= bytes_usable && s.row_range_blocks > 0 &&
+           row_range * block >= fewest && s.stay_rows > 0 &&
            static_cast<double>(s.stay_rows) >= fewest;
   return s;
 }

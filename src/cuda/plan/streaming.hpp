@@ -17,9 +17,9 @@ namespace cuda {
 /// GraphByFilterPanels.
 struct FilterStreaming {
   bool fits = false;
-  std::int64_t stretch_blocks = 0;  ///< of a range; 0: the filter's rows stay
-  std::int64_t panel_blocks = 0;    ///< of a panel of the filter's rows, then
-  bool by_stretches() const { return stretch_blocks > 0; }
+  std::int64_t row_range_blocks = 0;  ///< of a range; 0: the filter's rows stay
+  std::int64_t panel_blocks = 0;      ///< of a panel of the filter's rows, then
+  bool by_row_ranges() const { return row_range_blocks > 0; }
   std::int32_t capacity = 0;       ///< of the lists
   double growth = 1.5;             ///< of the rounds
   std::int64_t fill_blocks = 0;    ///< blocks of the first round
@@ -40,9 +40,9 @@ FilterStreaming filter_streaming(const PlanInput& input,
                                  const FilterShape& shape, double bytes_usable);
 
 /// The same by ranges of rows. multiprocessors: of a device.
-FilterStreaming stretch_streaming(const PlanInput& input,
-                                  const FilterShape& shape, double bytes_usable,
-                                  int multiprocessors);
+FilterStreaming row_range_streaming(const PlanInput& input,
+                                    const FilterShape& shape,
+                                    double bytes_usable, int multiprocessors);
 
 /// The most pairs of a point that can be ranked: each takes 12 bytes of a
 /// block's memory.
@@ -50,8 +50,8 @@ static constexpr std::int32_t kMostRanked = 4096;
 
 /// The bytes of a panel of the filter's rows. The columns of candidates are
 /// written to this memory, too, some lists at a time.
-inline std::int64_t stretch_panel_bytes(std::int64_t num_blocks,
-                                        std::int64_t block_bytes) {
+inline std::int64_t row_range_panel_bytes(std::int64_t num_blocks,
+                                          std::int64_t block_bytes) {
   const std::int64_t rows = num_blocks * block_bytes, list = 4 * kMostRanked;
   return rows > list ? rows : list;
 }

@@ -4,7 +4,7 @@
 // that pairs are computed from, bit for bit as core/contract/prepare.hpp makes
 // them.
 //
-// Host threads copy stretches of the matrix into pinned memory, piece by piece,
+// Host threads copy ranges of the matrix into pinned memory, piece by piece,
 // while the devices copy and prepare the pieces before. The host never holds
 // the matrix in another form.
 

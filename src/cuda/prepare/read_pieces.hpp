@@ -12,7 +12,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// Which of a source's points: a stretch, or those of a list.
+/// Which of a source's points: a range, or those of a list.
 struct Points {
   PointId first = {0};
   std::int64_t count = 0;

@@ -151,7 +151,7 @@ void BlockPair::run() {
 /// Both sides in the first form that pays.
 FormedPoints BlockPair::formed(const std::vector<std::int32_t>& places) {
   // A fair sample are the places about where the sides meet, each of which is
-  // shuffled: two stretches of a user's points may be far apart.
+  // shuffled: two ranges of a user's points may be far apart.
   const Panel sample =
       points_.panel(Place{work_.sides.num_columns - kSampled / 2}, kSampled);
   Sought sought;
@@ -205,7 +205,7 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
   stats_.filter = filter->numbers();
   stats_.pairs_exact =
       candidates.num_candidates(Slot{0}, pass.cut.end_slot, stream_);
-  return settle(pass.cut.lists, places, left);
+  return rerank(pass.cut.lists, places, left);
 }
 
 /// A slot's first threshold is what its point's limit says.
@@ -224,7 +224,7 @@ void BlockPair::set_thresholds(const Cut& cut, const SimilarityUnits& units,
 }
 
 /// The nearest of the candidates, some slots at a time.
-bool BlockPair::settle(const CandidateLists& lists,
+bool BlockPair::rerank(const CandidateLists& lists,
                        const std::vector<std::int32_t>& places,
                        std::vector<std::int32_t>& left) {
   const double of_slot =

@@ -102,7 +102,7 @@ class BlockPair {
   bool filter(std::vector<std::int32_t>& left);
   void set_thresholds(const Cut& cut, const SimilarityUnits& units,
                       const std::vector<std::int32_t>& places);
-  bool settle(const CandidateLists& lists,
+  bool rerank(const CandidateLists& lists,
               const std::vector<std::int32_t>& places,
               std::vector<std::int32_t>& left);
   bool is_short(std::int64_t place, std::int64_t size) const;

@@ -2,8 +2,8 @@
 // in the contract's doubles, counted on the devices.
 //
 // Filters would not help here: on a GPU whose doubles are fast all pairs take
-// no longer than settling the hundredth or so that lies within a filter's error
-// of some break, where there are as many bins as are usual.
+// no longer than reranking the hundredth or so that lies within a filter's
+// error of some break, where there are as many bins as are usual.
 
 #include <algorithm>
 #include <atomic>

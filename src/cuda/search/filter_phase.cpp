@@ -130,7 +130,7 @@ FilterPhase::FilterPhase(const PanelsPart& part, const RowsInForm& rows,
   pass_.rounds = rounds_of_graph(part.search, team, own);
   pass_.rounds.fill_blocks = shape_.fill_blocks;
   pass_.rounds.growth = shape_.growth;
-  pass_.rounds.risk = 0.0;  // lists wait to be settled
+  pass_.rounds.risk = 0.0;  // lists wait to be reranked
   pass_.exchange = &exchange;
   pass_.workers = &part.workers;
   pass_.part = FilterPass::Part::after_first;

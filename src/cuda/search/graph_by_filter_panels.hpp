@@ -2,10 +2,10 @@
 
 // A graph by a filter where the points do not fit the device in doubles: the
 // filter's rows stay, with short lists, or come by from the host's memory for a
-// stretch of the lists at a time; doubles come in panels, once to make the
+// range of the lists at a time; doubles come in panels, once to make the
 // filter's rows and again for the exact step. Each phase holds its memory for
 // as long as it runs: filter_phase.hpp or stretch_phase.hpp, redo_panels.hpp,
-// settle_phase.hpp.
+// rerank_phase.hpp.
 
 #include <cstdint>
 #include <memory>
@@ -13,8 +13,8 @@
 #include "core/base/pieces.hpp"
 #include "cuda/search/exchange.hpp"
 #include "cuda/search/filter_phase.hpp"
-#include "cuda/search/settle_phase.hpp"
-#include "cuda/search/stretch_phase.hpp"
+#include "cuda/search/rerank_phase.hpp"
+#include "cuda/search/row_range_phase.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -41,8 +41,8 @@ class GraphByFilterPanels {
   template <class Phase, class... More>
   bool begin(std::unique_ptr<Phase>& phase, More&... more);
   bool filter(FilteredGraph& found);
-  void keep_wide(FilteredGraph& found, Unsettled& unsettled);
-  bool redo(Unsettled& unsettled);
+  void keep_wide(FilteredGraph& found, Unranked& unranked);
+  bool redo(Unranked& unranked);
 
   const FilterLayout layout_;
   Stream stream_;
@@ -54,7 +54,7 @@ class GraphByFilterPanels {
   const int own_;
   /// Others read its lists: after a failure it stays as long as this does.
   std::unique_ptr<FilterPhase> filter_phase_;
-  std::unique_ptr<StretchPhase> stretch_phase_;
+  std::unique_ptr<RowRangePhase> row_range_phase_;
   Clock::time_point start_;
   Stats stats_;
 };

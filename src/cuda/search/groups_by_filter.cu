@@ -177,7 +177,7 @@ GroupsByFilter::GroupsByFilter(const Search& search, GroupTeam& team, int own)
   formed_.filter->set_errors(pass_.cut, data_rows(), data_rows(), stream_);
   formed_.filter->set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
                              stream_);
-  exact_.sums_told = formed_.filter->tells_sums();
+  exact_.sums_given = formed_.filter->tells_sums();
   exact_.slot_rows = slot_rows_.data();
   counter_.clear(stream_);
   stream_.wait();

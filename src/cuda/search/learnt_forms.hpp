@@ -39,25 +39,25 @@ class LearntForms {
   /// std::logic_error where another device told another.
   void tell(const RowsInForm& asked, Stage stage, const LearntForm& own) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const Told& told : told_) {
+    for (const Given& told : given_) {
       if (told.asked != asked.form || told.centred != asked.centred ||
           told.stage != stage)
         continue;
       if (told.learnt == own) return;
       throw std::logic_error("GPUs of one search learnt different filters");
     }
-    told_.push_back({asked.form, asked.centred, stage, own});
+    given_.push_back({asked.form, asked.centred, stage, own});
   }
 
  private:
-  struct Told {
+  struct Given {
     NumberForm asked;
     bool centred;
     Stage stage;
     LearntForm learnt;
   };
   std::mutex mutex_;
-  std::vector<Told> told_;
+  std::vector<Given> given_;
 };
 
 }  // namespace cuda

@@ -64,10 +64,10 @@ void ListsByFilter::set_slots(Slot first, Slot end) {
 void ListsByFilter::begin_rounds(std::int64_t num_lists) {
   pass_.filter->set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
                            stream_);
-  exact_.sums_told = pass_.filter->tells_sums();
+  exact_.sums_given = pass_.filter->tells_sums();
   start_candidates(candidates_.lists(), stream_.get());
   counter_.clear(stream_);
-  begin_settling(search_, pass_, exact_, num_lists, stream_);
+  begin_reranking(search_, pass_, exact_, num_lists, stream_);
 }
 
 void ListsByFilter::rank() {

@@ -1,7 +1,7 @@
 #pragma once
 
 // What a search of two blocks finds, on the host: of each row a list of any
-// length, as devices bring them, one stretch of rows after another.
+// length, as devices bring them, one range of rows after another.
 
 #include <cmath>
 #include <cstdint>

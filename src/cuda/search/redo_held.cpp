@@ -37,7 +37,7 @@ bool redo_widely(const HeldSearch& held, const RedoneRows& rows,
     exact.end_slot = {found.lists().num_slots};
     // Lists anew, all of them.
     exact.begun = false;
-    exact.guessed = false;
+    exact.estimated = false;
     exact.limits = {};
     exact.counts = nullptr;
     run_exact(*held.search.request.metric, exact, stream);

@@ -4,7 +4,7 @@
 
 #include "cuda/device/transfer.hpp"
 #include "cuda/device/wait_at_end.hpp"
-#include "cuda/exact/settle.hpp"
+#include "cuda/exact/rerank.hpp"
 #include "cuda/search/panel_correlations.hpp"
 
 namespace fsknn {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "cuda/device/check.hpp"
-#include "cuda/plan/guesses.hpp"
+#include "cuda/plan/estimates.hpp"
 #include "cuda/plan/plan.hpp"
 
 namespace fsknn {
@@ -14,7 +14,7 @@ double risk_of(const Search& search, const FilterRounds& rounds,
                std::int64_t num_rows) {
   return asked_for_haste(search.request)
              ? kHastyRisk
-             : risk_of_guesses(num_rows, search.columns.size(), rounds.depth);
+             : risk_of_estimates(num_rows, search.columns.size(), rounds.depth);
 }
 
 /// All but which slabs of rows there are.
@@ -98,31 +98,31 @@ std::int64_t num_launches(const FilterRounds& rounds) {
   return static_cast<std::int64_t>(schedule_filter(rounds).size());
 }
 
-void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
-                    std::int64_t num_lists, const Stream& stream) {
+void begin_reranking(const Search& search, FilterPass& pass, ExactStep& step,
+                     std::int64_t num_lists, const Stream& stream) {
   const SimilarityUnits units = pass.filter->units(pass.cut, stream);
   step.limits = limit_rule(*search.request.metric, search.redo, units);
   step.row_slack = pass.cut.row_slack;
-  const bool distances_tell = may_settle(step);
-  GuessRule guess;
-  // Where bounds are wide lists are settled often, and nothing is guessed.
+  const bool distances_tell = may_rerank(step);
+  EstimateRule estimate;
+  // Where bounds are wide lists are reranked often, and nothing is estimated.
   constexpr double slow_growth = 1.5;
   constexpr int many_rounds = 8;
   if (units.wide && distances_tell) {
     pass.rounds.risk = 0.0;
     pass.rounds.growth = slow_growth;
   }
-  guess.may = step.guessed = pass.rounds.risk > 0.0;
-  guess.confirms = guess.may && !distances_tell;
-  pass.rounds.settled_rounds =
-      units.wide ? many_rounds : pass.filter->settled_rounds();
+  estimate.may = step.estimated = pass.rounds.risk > 0.0;
+  estimate.confirms = estimate.may && !distances_tell;
+  pass.rounds.reranked_rounds =
+      units.wide ? many_rounds : pass.filter->reranked_rounds();
   if (distances_tell)
-    guess.error_part = guessed_error_part(pass.rounds.settled_rounds > 0);
-  pass.cut.guess = guess;
-  step.begun = pass.rounds.settled_rounds > 0 && distances_tell;
-  pass.settled = nullptr;
+    estimate.error_part = estimated_error_part(pass.rounds.reranked_rounds > 0);
+  pass.cut.estimate = estimate;
+  step.begun = pass.rounds.reranked_rounds > 0 && distances_tell;
+  pass.reranked = nullptr;
   if (!step.begun) return;
-  pass.settled = &step;
+  pass.reranked = &step;
   pass.metric = search.request.metric;
   start_clear(step.nearest, num_lists, stream.get());
 }
@@ -147,12 +147,12 @@ bool run_schedule(FilterPass& pass, const FilterSchedule& schedule,
       cut.filled = jobs.filled;
       cut.counted = jobs.counted;
       cut.all_valid = jobs.all_valid;
-      cut.guess.rank = cut.guess.may ? jobs.guess_rank : 0;
-      cut.guess.certain = jobs.fill || cut.guess.rank == 0;
-      cut.guess.confirms = pass.cut.guess.confirms && launch + 1 == count;
+      cut.estimate.rank = cut.estimate.may ? jobs.estimate_rank : 0;
+      cut.estimate.certain = jobs.fill || cut.estimate.rank == 0;
+      cut.estimate.confirms = pass.cut.estimate.confirms && launch + 1 == count;
       start_cut(cut, stream.get());
-      if (jobs.settles && pass.settled != nullptr)
-        start_settling_lists(*pass.metric, *pass.settled, stream.get());
+      if (jobs.reranks && pass.reranked != nullptr)
+        start_reranking_lists(*pass.metric, *pass.reranked, stream.get());
       if (pass.exchange != nullptr && !pass.exchange->publish(stream))
         return false;
     }

@@ -58,24 +58,25 @@ struct FilterPass {
   FilterRounds rounds;
   FilterWork work;  ///< but for its jobs
   Cut cut;          ///< but for what depends on the round
-  /// The exact step of the lists, by which they are settled before some of the
+  /// The exact step of the lists, by which they are reranked before some of the
   /// rounds, and for which metric; null: they are not.
-  const ExactStep* settled = nullptr;
+  const ExactStep* reranked = nullptr;
   const MetricEntry* metric = nullptr;
   /// With other devices of a graph; null: alone.
   Exchange* exchange = nullptr;
-  /// Told after each launch; null: nobody, and launches do not wait for others.
+  /// Given after each launch; null: nobody, and launches do not wait for
+  /// others.
   Workers* workers = nullptr;
   enum class Part { all, first_round, after_first } part = Part::all;
   TwoUnderWay under_way = {};
 };
 
 /// The pass and its exact step, of which all is known but what is told here:
-/// what distances mean to its similarities, whether thresholds are guessed, and
-/// whether lists are settled by rounds. num_lists: of step.nearest. May wait
-/// for the stream.
-void begin_settling(const Search& search, FilterPass& pass, ExactStep& step,
-                    std::int64_t num_lists, const Stream& stream);
+/// what distances mean to its similarities, whether thresholds are estimated,
+/// and whether lists are reranked by rounds. num_lists: of step.nearest. May
+/// wait for the stream.
+void begin_reranking(const Search& search, FilterPass& pass, ExactStep& step,
+                     std::int64_t num_lists, const Stream& stream);
 
 /// In which order blocks of rows meet blocks of columns: the one place where
 /// pairs may be left out by whole tiles.

@@ -25,9 +25,9 @@ Sought sought(const Search& search) {
   all.capacity = plan.streamed ? plan.streaming.capacity : plan.shape.capacity;
   // A row that is done again has all columns come by once more there: bytes
   // with 8 of 100 rows done again took as long as floats did.
-  if (plan.streamed && plan.streaming.by_stretches()) all.capacity /= 2;
+  if (plan.streamed && plan.streaming.by_row_ranges()) all.capacity /= 2;
   // Else there are doubles of some points only, or a point has many lists.
-  all.settles = !plan.streamed && !plan.groups_at_once;
+  all.reranks = !plan.streamed && !plan.groups_at_once;
   if (plan.groups_at_once) {
     const double lists =
         static_cast<double>(all.num_points) *

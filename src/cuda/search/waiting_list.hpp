@@ -1,6 +1,6 @@
 #pragma once
 
-// Candidates that wait for the exact step (exact/settle.hpp), and their memory.
+// Candidates that wait for the exact step (exact/rerank.hpp), and their memory.
 
 #include <algorithm>
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 #include "cuda/device/resources.hpp"
 #include "cuda/device/transfer.hpp"
-#include "cuda/exact/settle.hpp"
+#include "cuda/exact/rerank.hpp"
 
 namespace fsknn {
 namespace cuda {
 
 /// The candidates of some points, one point after the other: in the device's
 /// memory, or in the host's, where the device reads and writes them too, and
-/// has those of some points itself while it settles many of theirs. The views
+/// has those of some points itself while it reranks many of theirs. The views
 /// hold for as long as it lives.
 class WaitingList {
  public:
@@ -79,7 +79,7 @@ class WaitingList {
     upload(columns_, host_columns_.data() + held_from_, count, stream);
     upload(values_, host_values_.data() + held_from_, count, stream);
   }
-  /// Of those points: what is settled there is not seen in view().
+  /// Of those points: what is reranked there is not seen in view().
   WaitingPairs held() {
     if (!on_host()) return view();
     return view_of(columns_.data() - held_from_, values_.data() - held_from_);

@@ -154,22 +154,22 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
 
   const DevicePoints& columns = stored_.points();
   const DevicePoints& rows = work.graph() ? columns : *queries_;
-  settled_.column_places = column_places_.data();
-  settled_.row_places =
+  reranked_.column_places = column_places_.data();
+  reranked_.row_places =
       work.graph() ? column_places_.data() : row_places_.data();
-  settled_.rows = rows.rows.data();
-  settled_.row_sums = rows.sums.data();
-  settled_.columns = columns.rows.data();
-  settled_.column_sums = columns.sums.data();
-  settled_.padded = columns.padded;
-  settled_.undo = work.rule.undo();
-  settled_.limits = limits_.data();
+  reranked_.rows = rows.rows.data();
+  reranked_.row_sums = rows.sums.data();
+  reranked_.columns = columns.rows.data();
+  reranked_.column_sums = columns.sums.data();
+  reranked_.padded = columns.padded;
+  reranked_.undo = work.rule.undo();
+  reranked_.limits = limits_.data();
   if (work.graph())
-    settled_.column_limits = limits_.data();
+    reranked_.column_limits = limits_.data();
   else if (column_limits_.size() > 0)
-    settled_.column_limits = column_limits_.data();
-  settled_.found = found_.data();
-  settled_.num_found = found_.count();
+    reranked_.column_limits = column_limits_.data();
+  reranked_.found = found_.data();
+  reranked_.num_found = found_.count();
 }
 
 /// Queries in doubles and in the filter's form.
@@ -233,7 +233,7 @@ void WithinByFilter::run(WithinCollector& collector, std::atomic<bool>* dense) {
       return;
     }
     if (!jobs_.had(count)) continue;
-    settle(count, collector, taker);
+    rerank(count, collector, taker);
     if (!workers_.go_on((jobs.end_job - jobs.first_job) * jobs.span)) return;
   }
   const double n = static_cast<double>(work_.columns.size());
@@ -254,16 +254,16 @@ std::int64_t WithinByFilter::filter(const FilterJobs& jobs) {
   return static_cast<std::int64_t>(count);
 }
 
-void WithinByFilter::settle(std::int64_t count, WithinCollector& collector,
+void WithinByFilter::rerank(std::int64_t count, WithinCollector& collector,
                             WithinCollector::Taker& taker) {
   const std::int64_t turn =
-      std::min(kMostFound, turn_of(static_cast<double>(settled_.padded)));
+      std::min(kMostFound, turn_of(static_cast<double>(reranked_.padded)));
   for (std::int64_t first = 0; first < count; first += turn) {
     poll();
-    settled_.pairs = candidates_.data() + first;
-    settled_.count = std::min(turn, count - first);
+    reranked_.pairs = candidates_.data() + first;
+    reranked_.count = std::min(turn, count - first);
     found_.clear_count(stream_);
-    start_settling_pairs(*work_.request.metric, settled_, stream_.get());
+    start_reranking_pairs(*work_.request.metric, reranked_, stream_.get());
     found_.take(found_.counted(stream_), collector, taker, stream_);
   }
   stats_.pairs_exact += static_cast<double>(count);

@@ -2,7 +2,7 @@
 
 // All pairs within a distance by a filter, on devices that hold the points: it
 // meets each pair once, and those that it cannot tell to be farther than the
-// limits of both their points are settled in the contract's doubles.
+// limits of both their points are reranked in the contract's doubles.
 
 #include <atomic>
 #include <cstdint>
@@ -46,7 +46,7 @@ class WithinByFilter {
   void make_rows();
   void set_thresholds();
   std::int64_t filter(const FilterJobs& jobs);
-  void settle(std::int64_t count, WithinCollector& collector,
+  void rerank(std::int64_t count, WithinCollector& collector,
               WithinCollector::Taker& taker);
 
   const WithinWork& work_;
@@ -65,7 +65,7 @@ class WithinByFilter {
   DeviceBuffer<unsigned long long> num_candidates_;
   FoundPairs found_;
   FilterWork filtered_;
-  PairsToSettle settled_;
+  PairsToRerank reranked_;
   Stats stats_;
 };
 

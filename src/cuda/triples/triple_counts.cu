@@ -113,7 +113,7 @@ void start(const TripleTileWork& work, const TripleBins& bins,
 
 void start_triple_counts(const TripleTileWork& work, const TripleBins& bins,
                          cudaStream_t stream) {
-  if (has_stretches(work.points.depth))
+  if (has_feature_ranges(work.points.depth))
     start<TripleHalfSums<true>>(work, bins, stream);
   else
     start<TripleHalfSums<false>>(work, bins, stream);

@@ -292,14 +292,14 @@ bool TripleLane::try_tiles(std::int64_t from, std::int64_t to) {
       start_triple_bit_counts(work_, bins_, stream_.get());
     } else {
       start_triple_counts(work_, bins_, stream_.get());
-      start_counting_settled(work_, bins_, stream_.get());
+      start_counting_reranked(work_, bins_, stream_.get());
     }
     download(h_bin_counts_.data(), bin_counts_, bin_counts_.size(), stream_);
   } else {
     (sizes_.bits > 0 ? start_triple_bit_filter : start_triple_filter)(
         work_, stream_.get());
-    start_settling_triples(work_, hits_.data(), found_.data() + 1,
-                           stream_.get());
+    start_reranking_triples(work_, hits_.data(), found_.data() + 1,
+                            stream_.get());
   }
   unsigned long long found[2];
   download(found, found_, 2, stream_);
@@ -308,7 +308,7 @@ bool TripleLane::try_tiles(std::int64_t from, std::int64_t to) {
   if (found[0] > static_cast<unsigned long long>(plan_.candidates))
     return false;
   stats_.candidates += static_cast<double>(found[0]);
-  stats_.settled += static_cast<double>(found[0]);
+  stats_.reranked += static_cast<double>(found[0]);
   if (counting) {
     for (std::size_t b = 0; b < counts_.size(); ++b)
       counts_[b] += static_cast<std::int64_t>(h_bin_counts_[b]);

@@ -39,8 +39,8 @@ __device__ inline double sum_of_three(const double* a, const double* b,
 /// Calls each(candidate, similarity, whether it is one, and this thread the
 /// first of its four) for all candidates, by all threads of a warp.
 template <class Each>
-__device__ inline void for_settled(const TripleTileWork& work,
-                                   const Each& each) {
+__device__ inline void for_reranked(const TripleTileWork& work,
+                                    const Each& each) {
   const unsigned long long found = *work.num_candidates;
   // The host sees to it, with fewer tiles at a time.
   if (found > static_cast<unsigned long long>(work.capacity)) return;
@@ -72,10 +72,10 @@ __device__ inline void for_settled(const TripleTileWork& work,
 // In: candidates. Out: hits, as many as num_hits says. Grid:
 // any, x. Block: Block::threads.
 __global__ void __launch_bounds__(Block::threads)
-    settle_triples(const TripleTileWork work, TripleHit* hits,
+    rerank_triples(const TripleTileWork work, TripleHit* hits,
                    unsigned long long* num_hits) {
-  for_settled(work, [&](const TripleCandidate& candidate, double similarity,
-                        bool counts) {
+  for_reranked(work, [&](const TripleCandidate& candidate, double similarity,
+                         bool counts) {
     const bool is_hit = counts && similarity >= work.jobs[candidate.job].least;
     const unsigned mask = __ballot_sync(0xffffffffu, is_hit);
     if (mask == 0) return;
@@ -96,13 +96,13 @@ constexpr int kExactCountBytes = 32768;
 
 // In: candidates. Out: counts of bins. Grid: any, x. Block: Block::threads.
 __global__ void __launch_bounds__(Block::threads)
-    count_settled(const TripleTileWork work, const TripleBins bins) {
+    count_reranked(const TripleTileWork work, const TripleBins bins) {
   __shared__ double shared[kExactCountBytes / sizeof(double)];
   BlockCounts counts(bins, shared, kExactCountBytes);
-  for_settled(work,
-              [&](const TripleCandidate&, double similarity, bool is_one) {
-                if (is_one) counts.add(counts.bin_of(similarity), 1);
-              });
+  for_reranked(work,
+               [&](const TripleCandidate&, double similarity, bool is_one) {
+                 if (is_one) counts.add(counts.bin_of(similarity), 1);
+               });
   counts.finish();
 }
 
@@ -111,15 +111,16 @@ constexpr unsigned kBlocks = 1056;
 
 }  // namespace
 
-void start_settling_triples(const TripleTileWork& work, TripleHit* hits,
-                            unsigned long long* num_hits, cudaStream_t stream) {
-  settle_triples<<<kBlocks, Block::threads, 0, stream>>>(work, hits, num_hits);
+void start_reranking_triples(const TripleTileWork& work, TripleHit* hits,
+                             unsigned long long* num_hits,
+                             cudaStream_t stream) {
+  rerank_triples<<<kBlocks, Block::threads, 0, stream>>>(work, hits, num_hits);
   CUDA_CHECK(cudaGetLastError());
 }
 
-void start_counting_settled(const TripleTileWork& work, const TripleBins& bins,
-                            cudaStream_t stream) {
-  count_settled<<<kBlocks, Block::threads, 0, stream>>>(work, bins);
+void start_counting_reranked(const TripleTileWork& work, const TripleBins& bins,
+                             cudaStream_t stream) {
+  count_reranked<<<kBlocks, Block::threads, 0, stream>>>(work, bins);
   CUDA_CHECK(cudaGetLastError());
 }
 

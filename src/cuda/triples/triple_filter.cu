@@ -59,7 +59,7 @@ void start(const TripleTileWork& work, cudaStream_t stream) {
 void start_triple_filter(const TripleTileWork& work, cudaStream_t stream) {
   if (work.points.form == TripleForm::words)
     start<TripleWordSums>(work, stream);
-  else if (has_stretches(work.points.depth))
+  else if (has_feature_ranges(work.points.depth))
     start<TripleHalfSums<true>>(work, stream);
   else
     start<TripleHalfSums<false>>(work, stream);

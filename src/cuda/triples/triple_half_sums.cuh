@@ -19,15 +19,15 @@ struct TripleWarps {
   static constexpr int across = TripleBlock::columns / columns;
   static constexpr int groups = columns / 16, octets = rows / 8;
   /// Features that tensor cores add before they meet the sum of others.
-  static constexpr int stretch_parts =
-      static_cast<int>(kFilterStretch) / TripleBlock::depth;
+  static constexpr int feature_range_parts =
+      static_cast<int>(kFilterFeatureRange) / TripleBlock::depth;
   static_assert(down * across * 32 == TripleThreads::threads,
                 "a warp for each");
 };
 
 /// See triple_tiles.cuh: of 4 groups of 16 columns and 2 of 8 rows, as products
-/// have them. stretches: of more than kMostInOne features.
-template <bool stretches>
+/// have them. ranges: of more than kMostInOne features.
+template <bool feature_ranges>
 class TripleHalfSums {
  public:
   static constexpr int rows = 2 * TripleWarps::octets;
@@ -40,7 +40,7 @@ class TripleHalfSums {
     column0_ = warp / TripleWarps::down * TripleWarps::columns;
     for_all([&](float& sum, float& before) {
       sum = 0.0f;
-      if (stretches) before = 0.0f;
+      if (feature_ranges) before = 0.0f;
     });
   }
   __device__ int row(int i) const {
@@ -88,14 +88,15 @@ class TripleHalfSums {
     }
   }
   __device__ void end_part(int part) {
-    if (stretches && (part + 1) % TripleWarps::stretch_parts == 0)
+    if (feature_ranges && (part + 1) % TripleWarps::feature_range_parts == 0)
       for_all([](float& sum, float& before) {
         before += sum;
         sum = 0.0f;
       });
   }
   __device__ void finish() {
-    if (stretches) for_all([](float& sum, float& before) { sum += before; });
+    if (feature_ranges)
+      for_all([](float& sum, float& before) { sum += before; });
   }
 
  private:

@@ -3,7 +3,7 @@
 // Triples on a device. Of one point (the apex) X_j = max(v_apex, v_j) is made
 // once, in 16 bits a value; then max(X_j, X_k) is the largest of the three, so
 // that pairs of the X are gone through tile by tile, and what their sums do not
-// decide is settled in the contract's doubles.
+// decide is reranked in the contract's doubles.
 //
 // Small whole numbers are thermometer codes instead, and X_j what either of the
 // two codes has. Of max(X_j, X_k) tensor cores count what both have, without
@@ -179,12 +179,12 @@ bool has_triple_bits();
 
 /// Triples of those candidates that are as similar as their job asks for, by
 /// the contract. Nothing where there are more candidates than there was room.
-void start_settling_triples(const TripleTileWork& work, TripleHit* hits,
-                            unsigned long long* num_hits, cudaStream_t stream);
+void start_reranking_triples(const TripleTileWork& work, TripleHit* hits,
+                             unsigned long long* num_hits, cudaStream_t stream);
 
 /// The same, into bins.
-void start_counting_settled(const TripleTileWork& work, const TripleBins& bins,
-                            cudaStream_t stream);
+void start_counting_reranked(const TripleTileWork& work, const TripleBins& bins,
+                             cudaStream_t stream);
 
 }  // namespace cuda
 }  // namespace fsknn

@@ -35,22 +35,22 @@ void start_waiting(const PairsFromLists& from, const WaitingPairs& to,
 
 /// Those pairs of owned points first_owned .. end_owned - 1, all of them in
 /// `rows`, whose other point is in `columns`.
-struct Settling {
+struct Reranking {
   WaitingPairs pairs;
   std::int64_t first_owned = 0, end_owned = 0;
   Panel rows, columns;
   std::int64_t padded = 0;
   PowerOfTwo undo = {1.0, 1.0};
 };
-void start_settling(const MetricEntry& metric, const Settling& settling,
-                    cudaStream_t stream);
+void start_reranking(const MetricEntry& metric, const Reranking& reranking,
+                     cudaStream_t stream);
 
 /// Both at once: `many` has very many rows, each with few pairs that are here,
 /// as where a short panel comes by.
-void start_settling(const MetricEntry& metric, const Settling& few,
-                    const Settling& many, cudaStream_t stream);
+void start_reranking(const MetricEntry& metric, const Reranking& few,
+                     const Reranking& many, cudaStream_t stream);
 
-/// The nearest of settled pairs, for a stretch of the owned points. Lists of
+/// The nearest of reranked pairs, for a range of the owned points. Lists of
 /// points without pairs are left empty.
 struct Ranking {
   WaitingPairs pairs;

@@ -13,9 +13,9 @@
 namespace fsknn {
 namespace cuda {
 
-/// What is to be settled of a device's owned points, which are meant by their
+/// What is to be reranked of a device's owned points, which are meant by their
 /// rows in the order of the user's numbers.
-struct Unsettled {
+struct Unranked {
   WaitingList pairs;  ///< of all of them
   /// Of those that were filtered again (ascending): over their empty lists.
   std::vector<std::int32_t> wide_own;
@@ -25,13 +25,13 @@ struct Unsettled {
   RowsInDoubles redone_lists;
 };
 
-class SettlePhase {
+class RerankPhase {
  public:
-  SettlePhase(const PanelsPart& part, Unsettled& unsettled);
-  SettlePhase(const SettlePhase&) = delete;
-  SettlePhase& operator=(const SettlePhase&) = delete;
+  RerankPhase(const PanelsPart& part, Unranked& unranked);
+  RerankPhase(const RerankPhase&) = delete;
+  RerankPhase& operator=(const RerankPhase&) = delete;
   /// After a failure, what is under way still uses the buffers.
-  ~SettlePhase();
+  ~RerankPhase();
 
   /// As many points as fit stay, and all after them come by; then those that
   /// come next. Each pair of panels is met once, for both its sides. Waits for
@@ -41,13 +41,13 @@ class SettlePhase {
   double seconds_emit() const { return answer_.seconds(); }
 
  private:
-  bool settle(const Panel& panel);
+  bool rerank(const Panel& panel);
   void write_out(const Panel& panel);
   void start_ranking_all(const Ranking& ranking);
   void send_redone(const Ranking& ranking);
 
   const PanelsPart& part_;
-  Unsettled& unsettled_;
+  Unranked& unranked_;
   DeviceBuffer<std::int32_t> panel_ids_, wide_own_;
   PanelBuffer stay_;
   /// Lists that are written out, so many rows at a time: in the memory of what

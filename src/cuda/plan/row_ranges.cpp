@@ -1,4 +1,4 @@
-#include "cuda/plan/stretches.hpp"
+#include "cuda/plan/row_ranges.hpp"
 
 #include <algorithm>
 
@@ -14,11 +14,11 @@ constexpr std::int64_t kLongestSpan = 8;
 
 }  // namespace
 
-std::vector<StretchLaunch> schedule_stretch(const StretchShape& shape) {
-  std::vector<StretchLaunch> launches;
+std::vector<RowRangeLaunch> schedule_row_range(const RowRangeShape& shape) {
+  std::vector<RowRangeLaunch> launches;
   std::int64_t round_end = std::min(shape.fill_blocks, shape.num_blocks);
   for (std::int64_t first = 0; first < shape.num_blocks;) {
-    StretchLaunch launch;
+    RowRangeLaunch launch;
     launch.row_blocks = shape.row_blocks;
     launch.first_block = first;
     const std::int64_t panel_end =

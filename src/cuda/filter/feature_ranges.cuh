@@ -1,7 +1,7 @@
 #pragma once
 
-// Rows of very many features: tensor cores add up one stretch of them at a
-// time, and a thread's sums of the stretches before wait in device memory, for
+// Rows of very many features: tensor cores add up one range of them at a
+// time, and a thread's sums of the ranges before wait in device memory, for
 // its registers are full.
 
 #include <cstdint>
@@ -12,30 +12,31 @@ namespace fsknn {
 namespace cuda {
 
 /// A thread's. `Pairs` has 128 sums.
-class StretchSums {
+class FeatureRangeSums {
  public:
   static constexpr int threads = 256;  ///< of a block, that have sums
   static constexpr int pieces = 32;    ///< of a thread, 4 sums each
   static_assert(threads * pieces * static_cast<int>(sizeof(float4)) ==
-                    kStretchBytes,
+                    kFeatureRangeBytes,
                 "the plan knows how much this takes");
 
-  __device__ explicit StretchSums(const HalfWork& work)
-      : own_(work.stretch_sums +
+  __device__ explicit FeatureRangeSums(const HalfWork& work)
+      : own_(work.feature_range_sums +
              static_cast<std::int64_t>(blockIdx.x) * (threads * pieces) +
              threadIdx.x) {}
 
   /// Whether after this part the sums go to those before.
   __device__ static bool ends_at(int part, int parts) {
-    return (part + 1) % FilterTile::stretch_parts == 0 && part + 1 < parts;
+    return (part + 1) % FilterTile::feature_range_parts == 0 &&
+           part + 1 < parts;
   }
   __device__ static bool begins_at(int part) {
-    return part % FilterTile::stretch_parts == 0;
+    return part % FilterTile::feature_range_parts == 0;
   }
 
   template <class Pairs>
   __device__ void put(const Pairs& pairs, int part) {
-    const bool first = part < FilterTile::stretch_parts;
+    const bool first = part < FilterTile::feature_range_parts;
 #pragma unroll
     for (int q = 0; q < pieces; ++q) {
       float4& before = own_[q * threads];
@@ -45,7 +46,7 @@ class StretchSums {
     }
   }
 
-  /// The sums of all stretches, the last of which `pairs` has.
+  /// The sums of all ranges, the last of which `pairs` has.
   template <class Pairs>
   __device__ void add_to(Pairs& pairs) const {
 #pragma unroll

@@ -1,4 +1,4 @@
-#include "cuda/exact/settle.hpp"
+#include "cuda/exact/rerank.hpp"
 
 #include <math_constants.h>
 
@@ -41,12 +41,12 @@ __global__ void __launch_bounds__(kThreads)
     to.columns[first + at] = from.panel_places[list[at].slot];
 }
 
-/// A warp settles pairs of 32 / row_threads owned points from `own` on, each by
+/// A warp reranks pairs of 32 / row_threads owned points from `own` on, each by
 /// row_threads threads: so many of its pairs are looked at together, and of
 /// those that are here as many are made at a time as there are groups of 8
 /// threads, one a lane.
 template <class Rule, int row_threads>
-__device__ inline void settle_rows(const Settling& s, std::int64_t own) {
+__device__ inline void rerank_rows(const Reranking& s, std::int64_t own) {
   using Sum = typename Rule::Sum;
   constexpr int at_a_time = row_threads / kLanes;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -92,22 +92,23 @@ __device__ inline void settle_rows(const Settling& s, std::int64_t own) {
 }
 
 // The first blocks a warp a point of `few`, the rest a warp four of `many`.
-// In and out: see Settling. Grid: as that takes. Block: kThreads. Shared: none.
+// In and out: see Reranking. Grid: as that takes. Block: kThreads. Shared:
+// none.
 template <class Rule>
 __global__ void __launch_bounds__(kThreads)
-    settle_pairs(const Settling few, const unsigned few_blocks,
-                 const Settling many) {
+    rerank_pairs(const Reranking few, const unsigned few_blocks,
+                 const Reranking many) {
   constexpr int warps = kThreads / kWarp, rows = kWarp / kLanes;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   if (blockIdx.x < few_blocks) {
     const std::int64_t own =
         few.first_owned + static_cast<std::int64_t>(blockIdx.x) * warps + warp;
-    if (own < few.end_owned) settle_rows<Rule, kWarp>(few, own);
+    if (own < few.end_owned) rerank_rows<Rule, kWarp>(few, own);
   } else {
     const std::int64_t at =
         static_cast<std::int64_t>(blockIdx.x - few_blocks) * warps + warp;
     const std::int64_t own = many.first_owned + at * rows;
-    if (own < many.end_owned) settle_rows<Rule, kLanes>(many, own);
+    if (own < many.end_owned) rerank_rows<Rule, kLanes>(many, own);
   }
 }
 
@@ -175,13 +176,13 @@ void start_waiting(const PairsFromLists& from, const WaitingPairs& to,
   CUDA_CHECK(cudaGetLastError());
 }
 
-void start_settling(const MetricEntry& metric, const Settling& settling,
-                    cudaStream_t stream) {
-  start_settling(metric, settling, Settling(), stream);
+void start_reranking(const MetricEntry& metric, const Reranking& reranking,
+                     cudaStream_t stream) {
+  start_reranking(metric, reranking, Reranking(), stream);
 }
 
-void start_settling(const MetricEntry& metric, const Settling& few,
-                    const Settling& many, cudaStream_t stream) {
+void start_reranking(const MetricEntry& metric, const Reranking& few,
+                     const Reranking& many, cudaStream_t stream) {
   constexpr std::int64_t rows = kWarp / kLanes;
   const unsigned few_blocks =
       warps_for(std::max<std::int64_t>(0, few.end_owned - few.first_owned));
@@ -189,7 +190,7 @@ void start_settling(const MetricEntry& metric, const Settling& few,
       warps_for((many.end_owned - many.first_owned + rows - 1) / rows);
   if (few_blocks + many_blocks == 0) return;
   with_pair_rule(metric, [&](auto rule) {
-    settle_pairs<decltype(rule)>
+    rerank_pairs<decltype(rule)>
         <<<few_blocks + many_blocks, kThreads, 0, stream>>>(few, few_blocks,
                                                             many);
   });

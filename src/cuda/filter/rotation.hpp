@@ -10,7 +10,7 @@
 // that what takes these factors off is a power of 2. So products of rows are
 // what they were, but for rounding: a stage's results are rounded once each, so
 // that a row's error is less than 2^-53 of its length a stage, and after
-// num_stages() less than turning_error() of it. What taking off a factor may
+// num_stages() less than rotation_error() of it. What taking off a factor may
 // lose, below 2^-1074 each, is in the 2^-400 that byte_bound.hpp adds.
 
 #include <cstdint>
@@ -20,13 +20,13 @@
 namespace fsknn {
 namespace cuda {
 
-struct Turning {
+struct Rotation {
   std::int64_t size = 0;  ///< features, at least 4
   int window = 4, log2_window = 2;
 
   static constexpr int passes = 2, largest = 4096;
 
-  FSKNN_HD explicit Turning(std::int64_t features) : size(features) {
+  FSKNN_HD explicit Rotation(std::int64_t features) : size(features) {
     while (4 * window <= size && 4 * window <= largest) {
       window *= 4;
       log2_window += 2;
@@ -40,8 +40,8 @@ struct Turning {
   }
 };
 
-FSKNN_HD inline double turning_error(const Turning& turning) {
-  return static_cast<double>(turning.num_stages()) * 0x1p-52;
+FSKNN_HD inline double rotation_error(const Rotation& rotation) {
+  return static_cast<double>(rotation.num_stages()) * 0x1p-52;
 }
 
 /// A sign for each feature and window that no data know of. Without signs
@@ -58,10 +58,10 @@ FSKNN_HD inline bool turns_over(std::int64_t window, std::int64_t feature) {
 /// Turns a row in place. All threads that share it call this, wait() being
 /// their barrier.
 template <class Wait>
-FSKNN_HD inline void turn(const Turning& t, double* row, int thread,
+FSKNN_HD inline void turn(const Rotation& t, double* row, int thread,
                           int num_threads, Wait wait) {
   const double unit = two_to(-t.log2_window / 2);
-  for (int pass = 0; pass < Turning::passes; ++pass) {
+  for (int pass = 0; pass < Rotation::passes; ++pass) {
     for (std::int64_t w = 0; w < t.num_windows(); ++w) {
       // The last one overlaps the one before. The second pass goes round.
       const std::int64_t last = t.size - t.window;

@@ -14,7 +14,7 @@
 namespace fsknn {
 namespace cuda {
 
-struct StretchShape {
+struct RowRangeShape {
   std::int64_t row_blocks = 0;
   std::int64_t num_blocks = 0;    ///< of columns
   std::int64_t panel_blocks = 1;  ///< of a panel of them
@@ -23,7 +23,7 @@ struct StretchShape {
 };
 
 /// Compares all rows of the range with some blocks of one panel.
-struct StretchLaunch {
+struct RowRangeLaunch {
   std::int64_t row_blocks = 0;
   std::int64_t first_block = 0, end_block = 0;  ///< of columns
   std::int64_t span = 1;                        ///< the most blocks of a job
@@ -47,7 +47,7 @@ struct StretchLaunch {
 
 /// The launches in order. The first blocks fill lists; then each round has as
 /// many blocks as all before it.
-std::vector<StretchLaunch> schedule_stretch(const StretchShape& shape);
+std::vector<RowRangeLaunch> schedule_row_range(const RowRangeShape& shape);
 
 }  // namespace cuda
 }  // namespace fsknn

@@ -1,4 +1,4 @@
-#include "cuda/search/stretch_phase.hpp"
+#include "cuda/search/row_range_phase.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -18,7 +18,7 @@ constexpr std::int64_t kParts = 64;
 
 // Grid: x over jobs. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
-    list_jobs(const StretchLaunch launch, ListedJob* jobs) {
+    list_jobs(const RowRangeLaunch launch, ListedJob* jobs) {
   const std::int64_t at =
       static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (at < launch.num_jobs()) jobs[at] = launch.job(at);
@@ -42,14 +42,14 @@ std::int32_t most_waiting(std::int64_t k) {
 
 std::int64_t entries_for(const FilterStreaming& shape) {
   return std::max(
-      shape.stretch_blocks * kFilterBlock * shape.capacity,
+      shape.row_range_blocks * kFilterBlock * shape.capacity,
       kFilterBlock * static_cast<std::int64_t>(wider_capacity(shape.capacity)));
 }
 
 }  // namespace
 
-StretchPhase::StretchPhase(const PanelsPart& part, const RowsInForm& rows,
-                           FilterTeam& team, int own)
+RowRangePhase::RowRangePhase(const PanelsPart& part, const RowsInForm& rows,
+                             FilterTeam& team, int own)
     : PanelPhase(part, rows),
       team_(team),
       own_(own),
@@ -58,16 +58,16 @@ StretchPhase::StretchPhase(const PanelsPart& part, const RowsInForm& rows,
       values_(filter_->floats_a_slot() * part.layout.num_slots),
       ids_(part.num_points()),
       panels_{DeviceBuffer<unsigned char>(
-                  stretch_panel_bytes(shape_.panel_blocks, block_bytes_)),
+                  row_range_panel_bytes(shape_.panel_blocks, block_bytes_)),
               DeviceBuffer<unsigned char>(
-                  stretch_panel_bytes(shape_.panel_blocks, block_bytes_))},
-      rows_(*filter_, shape_.stretch_blocks * kFilterBlock),
+                  row_range_panel_bytes(shape_.panel_blocks, block_bytes_))},
+      rows_(*filter_, shape_.row_range_blocks * kFilterBlock),
       entries_(entries_for(shape_)),
-      lists_({shape_.stretch_blocks * kFilterBlock, shape_.capacity,
-              shape_.stretch_blocks * kFilterBlock, false},
+      lists_({shape_.row_range_blocks * kFilterBlock, shape_.capacity,
+              shape_.row_range_blocks * kFilterBlock, false},
              part.stream),
-      jobs_(shape_.stretch_blocks * shape_.panel_blocks),
-      from_slots_(shape_.stretch_blocks * kFilterBlock),
+      jobs_(shape_.row_range_blocks * shape_.panel_blocks),
+      from_slots_(shape_.row_range_blocks * kFilterBlock),
       first_(from_slots_.size() + 1),
       counts_(own_places_.size(), 0),
       found_at_(own_places_.size(), 0) {
@@ -80,20 +80,20 @@ StretchPhase::StretchPhase(const PanelsPart& part, const RowsInForm& rows,
   lists_.meet(panel_places_.data(), ids_.data(), ids_.data());
 }
 
-StretchPhase::~StretchPhase() {
+RowRangePhase::~RowRangePhase() {
   cudaStreamSynchronize(copies_.get());
   cudaStreamSynchronize(part_.stream.get());
 }
 
-std::int64_t StretchPhase::num_launches(const Search& search) {
+std::int64_t RowRangePhase::num_launches(const Search& search) {
   const FilterStreaming& shape = search.plan.streaming;
   const FilterBlocks blocks(search.columns.size());
-  return ceil_div(blocks.count, shape.stretch_blocks) *
+  return ceil_div(blocks.count, shape.row_range_blocks) *
          ceil_div(blocks.count, shape.panel_blocks);
 }
 
 /// The first device's part sees to it.
-bool StretchPhase::make_room_on_host() {
+bool RowRangePhase::make_room_on_host() {
   // Or rows would not fit there.
   tell(LearntForms::Stage::learnt, nullptr, 0);
   if (own_ == 0) {
@@ -113,7 +113,7 @@ bool StretchPhase::make_room_on_host() {
   return part_.workers.meet();
 }
 
-bool StretchPhase::make_rows() {
+bool RowRangePhase::make_rows() {
   if (!make_room_on_host()) return false;
   // Each device needs what the filter keeps of all points besides rows, and
   // makes all of them: where there are several they write the same.
@@ -127,13 +127,14 @@ bool StretchPhase::make_rows() {
   return part_.workers.meet();
 }
 
-bool StretchPhase::run(FilteredGraph& found, Stats& stats) {
+bool RowRangePhase::run(FilteredGraph& found, Stats& stats) {
   const std::int64_t first = part_.layout.first_slot.value / kFilterBlock;
   const std::int64_t end = part_.layout.end_slot.value / kFilterBlock;
   found_.reserve(own_places_.size() *
                  static_cast<std::size_t>(part_.search.plan.k) * 5 / 4);
-  for (std::int64_t block = first; block < end; block += shape_.stretch_blocks)
-    if (!find(block, std::min(shape_.stretch_blocks, end - block)))
+  for (std::int64_t block = first; block < end;
+       block += shape_.row_range_blocks)
+    if (!find(block, std::min(shape_.row_range_blocks, end - block)))
       return false;
   found.pairs = gather();
   for (std::size_t own = 0; own < counts_.size(); ++own)
@@ -153,11 +154,11 @@ bool StretchPhase::run(FilteredGraph& found, Stats& stats) {
 }
 
 /// Blocks of rows from first_block on, and what they find.
-bool StretchPhase::find(std::int64_t first_block, std::int64_t num_blocks) {
+bool RowRangePhase::find(std::int64_t first_block, std::int64_t num_blocks) {
   const Stream& stream = part_.stream;
   const std::int64_t first = first_block * kFilterBlock;
-  const Stretch stretch = {lists_, num_blocks * kFilterBlock};
-  const FilterRows rows = rows_.first(stretch.num_slots);
+  const RowRange row_range = {lists_, num_blocks * kFilterBlock};
+  const FilterRows rows = rows_.first(row_range.num_slots);
   CUDA_CHECK(cudaMemcpyAsync(
       rows.rows, team_.host_rows.data() + first_block * block_bytes_,
       static_cast<std::size_t>(num_blocks * block_bytes_),
@@ -166,15 +167,15 @@ bool StretchPhase::find(std::int64_t first_block, std::int64_t num_blocks) {
     return static_cast<std::size_t>(slots) * sizeof(float);
   };
   CUDA_CHECK(cudaMemcpy2DAsync(
-      rows.values, bytes_of(stretch.num_slots), values_.data() + first,
-      bytes_of(part_.layout.num_slots), bytes_of(stretch.num_slots),
+      rows.values, bytes_of(row_range.num_slots), values_.data() + first,
+      bytes_of(part_.layout.num_slots), bytes_of(row_range.num_slots),
       static_cast<std::size_t>(filter_->floats_a_slot()),
       cudaMemcpyDeviceToDevice, stream.get()));
-  lists_.place(slot_places_.data() + first, stretch.num_slots, stream);
-  if (!meet_all(stretch)) return false;
+  lists_.place(slot_places_.data() + first, row_range.num_slots, stream);
+  if (!meet_all(row_range)) return false;
   std::int64_t at = static_cast<std::int64_t>(found_.size());
-  const std::vector<std::int32_t> counts = take(stretch, kMostRanked, found_);
-  for (std::int64_t r = 0; r < stretch.num_slots; ++r) {
+  const std::vector<std::int32_t> counts = take(row_range, kMostRanked, found_);
+  for (std::int64_t r = 0; r < row_range.num_slots; ++r) {
     const std::int32_t place =
         part_.layout.places[static_cast<std::size_t>(first + r)];
     if (place < 0) continue;
@@ -187,35 +188,35 @@ bool StretchPhase::find(std::int64_t first_block, std::int64_t num_blocks) {
   return part_.workers.go_on();
 }
 
-/// The stretch's rows against all columns.
-bool StretchPhase::meet_all(const Stretch& stretch) {
+/// The range's rows against all columns.
+bool RowRangePhase::meet_all(const RowRange& row_range) {
   const Stream& stream = part_.stream;
   const WaitAtEnd wait(copies_);
-  const CandidateLists& lists = stretch.lists.lists();
-  stretch.lists.clear_redo(stream);
+  const CandidateLists& lists = row_range.lists.lists();
+  row_range.lists.clear_redo(stream);
   start_candidates(lists, stream.get());
   FilterPass pass;
   pass.filter = filter_.get();
   pass.workers = &part_.workers;
-  pass.work.rows = rows_.first(stretch.num_slots);
+  pass.work.rows = rows_.first(row_range.num_slots);
   pass.work.columns = {nullptr, values_.data(), part_.layout.num_slots};
   pass.work.lists = pass.cut.lists = lists;
-  pass.cut.redo = stretch.lists.redo();
+  pass.cut.redo = row_range.lists.redo();
   pass.cut.k = static_cast<std::int32_t>(part_.search.plan.k);
-  pass.cut.end_slot = {stretch.num_slots};
+  pass.cut.end_slot = {row_range.num_slots};
   filter_->set_errors(pass.cut, pass.work.rows, pass.work.columns, stream);
 
-  StretchShape shape;
-  shape.row_blocks = stretch.num_slots / kFilterBlock;
+  RowRangeShape shape;
+  shape.row_blocks = row_range.num_slots / kFilterBlock;
   shape.num_blocks = blocks_.count;
   shape.panel_blocks = shape_.panel_blocks;
   shape.fill_blocks = shape_.fill_blocks;
   shape.multiprocessors = multiprocessors_;
   copy_panel(0);
   copy_panel(1);
-  const std::vector<StretchLaunch> launches = schedule_stretch(shape);
+  const std::vector<RowRangeLaunch> launches = schedule_row_range(shape);
   FilterSchedule schedule;
-  for (const StretchLaunch& launch : launches) {
+  for (const RowRangeLaunch& launch : launches) {
     FilterJobs jobs;
     jobs.num_blocks = blocks_.count;
     jobs.symmetric = false;
@@ -236,7 +237,8 @@ bool StretchPhase::meet_all(const Stretch& stretch) {
 }
 
 /// Its jobs, and the panel that they read.
-void StretchPhase::begin_launch(const StretchLaunch& launch, FilterWork& work) {
+void RowRangePhase::begin_launch(const RowRangeLaunch& launch,
+                                 FilterWork& work) {
   const cudaStream_t stream = part_.stream.get();
   const std::int64_t panel = launch.first_block / shape_.panel_blocks;
   if (launch.first_block % shape_.panel_blocks == 0)
@@ -251,7 +253,7 @@ void StretchPhase::begin_launch(const StretchLaunch& launch, FilterWork& work) {
 }
 
 /// The next panel but one comes where this one was. Gives how many are done.
-std::int64_t StretchPhase::end_launch(const StretchLaunch& launch) {
+std::int64_t RowRangePhase::end_launch(const RowRangeLaunch& launch) {
   if (launch.end_block % shape_.panel_blocks != 0 &&
       launch.end_block != blocks_.count)
     return 0;
@@ -262,7 +264,7 @@ std::int64_t StretchPhase::end_launch(const StretchLaunch& launch) {
 }
 
 /// The filter's rows of a panel of columns, once its buffer is free.
-void StretchPhase::copy_panel(std::int64_t panel) {
+void RowRangePhase::copy_panel(std::int64_t panel) {
   const std::int64_t first = panel * shape_.panel_blocks;
   if (first >= blocks_.count) return;
   const std::int64_t count =
@@ -278,13 +280,13 @@ void StretchPhase::copy_panel(std::int64_t panel) {
 /// What the lists hold, in the order of their slots, to the end of `columns`:
 /// panel places. Returns how many of each; 0 of one that overflowed, or has too
 /// few, where sums are no numbers, or more than `most`.
-std::vector<std::int32_t> StretchPhase::take(
-    const Stretch& stretch, std::int32_t most,
+std::vector<std::int32_t> RowRangePhase::take(
+    const RowRange& row_range, std::int32_t most,
     std::vector<std::int32_t>& columns) {
   const Stream& stream = part_.stream;
   std::vector<std::int32_t> counts =
-      stretch.lists.counts(Slot{0}, Slot{stretch.num_slots}, stream);
-  const CandidateLists& lists = stretch.lists.lists();
+      row_range.lists.counts(Slot{0}, Slot{row_range.num_slots}, stream);
+  const CandidateLists& lists = row_range.lists.lists();
   // By way of a panel's memory, as many lists as it has room for.
   const std::int64_t room =
       panels_[0].size() / static_cast<std::int64_t>(sizeof(std::int32_t));
@@ -328,7 +330,7 @@ std::vector<std::int32_t> StretchPhase::take(
 
 /// Those of owned points in the order of their rows, in memory that the device
 /// reads.
-WaitingList StretchPhase::gather() {
+WaitingList RowRangePhase::gather() {
   std::vector<std::int64_t> first(counts_.size() + 1, 0);
   for (std::size_t own = 0; own < counts_.size(); ++own)
     first[own + 1] = first[own] + counts_[own];
@@ -348,8 +350,8 @@ WaitingList StretchPhase::gather() {
 }
 
 /// Rows ids[first] .. to the first slots of rows_, from doubles.
-void StretchPhase::form_rows(const std::vector<std::int32_t>& ids,
-                             std::int64_t first, std::int64_t count) {
+void RowRangePhase::form_rows(const std::vector<std::int32_t>& ids,
+                              std::int64_t first, std::int64_t count) {
   const Stream& stream = part_.stream;
   PanelBuffer& buffer = part_.panels.buffers[0];
   const FilterRows to = rows_.first(query_slots(count));
@@ -369,7 +371,7 @@ void StretchPhase::form_rows(const std::vector<std::int32_t>& ids,
 }
 
 /// By longer lists, in the memory of those that are not needed any more.
-bool StretchPhase::find_widely(FilteredGraph& found) {
+bool RowRangePhase::find_widely(FilteredGraph& found) {
   const Stream& stream = part_.stream;
   const std::int32_t capacity = wider_capacity(shape_.capacity);
   const std::int64_t redone = static_cast<std::int64_t>(found.redone.size());
@@ -387,18 +389,18 @@ bool StretchPhase::find_widely(FilteredGraph& found) {
   }
   for (std::int64_t first = 0; first < redone; first += most_rows) {
     const std::int64_t count = std::min(most_rows, redone - first);
-    const Stretch stretch = {lists, query_slots(count)};
+    const RowRange row_range = {lists, query_slots(count)};
     form_rows(ids, first, count);
     std::vector<std::int32_t> slot_places(places.begin() + first,
                                           places.begin() + first + count);
-    slot_places.resize(static_cast<std::size_t>(stretch.num_slots), -1);
-    lists.place(slot_places.data(), stretch.num_slots, stream);
-    if (!meet_all(stretch)) {
+    slot_places.resize(static_cast<std::size_t>(row_range.num_slots), -1);
+    lists.place(slot_places.data(), row_range.num_slots, stream);
+    if (!meet_all(row_range)) {
       stream.wait();
       return false;
     }
     const std::vector<std::int32_t> counts =
-        take(stretch, most_waiting(part_.search.plan.k), found.wide.columns);
+        take(row_range, most_waiting(part_.search.plan.k), found.wide.columns);
     found.wide.counts.insert(found.wide.counts.end(), counts.begin(),
                              counts.begin() + count);
   }

@@ -28,10 +28,10 @@ inline double largest_word(std::int64_t padded) {
       std::min<std::int64_t>(16383, kMostWords / padded));
 }
 
-class SecondLook {
+class SecondTest {
  public:
   /// All arguments must outlive this object. Rows without words are not tested.
-  SecondLook(const Kernels& kernels, const FilterRows& rows,
+  SecondTest(const Kernels& kernels, const FilterRows& rows,
              const FilterRows& columns)
       : kernels_(kernels), rows_(rows), columns_(columns) {}
 

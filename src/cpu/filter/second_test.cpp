@@ -1,4 +1,4 @@
-#include "cpu/filter/second_look.hpp"
+#include "cpu/filter/second_test.hpp"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 namespace fsknn {
 namespace cpu {
 
-void SecondLook::drop(std::int64_t row0, std::int64_t column0,
+void SecondTest::drop(std::int64_t row0, std::int64_t column0,
                       const std::int32_t* row_threshold,
                       const std::int32_t* column_threshold,
                       std::vector<Pair>& hits) {

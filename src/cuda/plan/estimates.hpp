@@ -1,7 +1,7 @@
 #pragma once
 
 // Chooses the estimated threshold for the next points: the similarity of one of
-// the most similar points so far (see GuessRule). No proof depends on it: an
+// the most similar points so far (see EstimateRule). No proof depends on it: an
 // estimate that was too high is detected and costs time. Plain C++, for the
 // host.
 
@@ -16,7 +16,7 @@ namespace cuda {
 /// that many of the k nearest, or more, with a probability of at most `risk`.
 /// Returns k if no smaller rank suffices. It uses the binomial distribution,
 /// whose tail is longer than that of sampling without replacement.
-inline std::int64_t guessed_rank(std::int64_t k, double met, double risk) {
+inline std::int64_t estimated_rank(std::int64_t k, double met, double risk) {
   if (!(met > 0.0 && met < 1.0)) return k;
   const double n = static_cast<double>(k);
   const double odds = std::log1p(-met) - std::log(met);
@@ -36,13 +36,13 @@ inline std::int64_t guessed_rank(std::int64_t k, double met, double risk) {
 /// other estimate would then be too high. With wide errors a smaller part lets
 /// more pairs pass; with others hardly any more. With these parts copies rarely
 /// cause recomputed rows.
-constexpr double guessed_error_part(bool wide) { return wide ? 0.4 : 0.2; }
+constexpr double estimated_error_part(bool wide) { return wide ? 0.4 : 0.2; }
 
 /// The risk that pays. Recomputing rows takes some tenths of a millisecond,
 /// however few they are. Where that is much, hardly any search should have such
 /// rows. depth: the number of features, times a pair's cost relative to halves.
-inline double risk_of_guesses(std::int64_t num_rows, std::int64_t num_points,
-                              std::int64_t depth) {
+inline double risk_of_estimates(std::int64_t num_rows, std::int64_t num_points,
+                                std::int64_t depth) {
   constexpr double much = 8.0e12, of_a_search = 0.01, of_a_row = 2.0e-4;
   const double rows = static_cast<double>(num_rows);
   const double work =

@@ -2,7 +2,7 @@
 
 // The first phase of a graph whose points come in panels
 // (graph_by_filter_panels.hpp) where not even the filter's rows fit the device:
-// they stand in the host's memory, in the order of their slots. A stretch of
+// they stand in the host's memory, in the order of their slots. A range of
 // them and its lists are there at a time, and all columns come by, in panels,
 // while the panel before is met. Candidates wait in the host's memory.
 
@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "cuda/plan/stretches.hpp"
+#include "cuda/plan/row_ranges.hpp"
 #include "cuda/search/candidate_store.hpp"
 #include "cuda/search/filter_form.hpp"
 #include "cuda/search/filter_phase.hpp"
@@ -18,21 +18,21 @@
 namespace fsknn {
 namespace cuda {
 
-/// The part of one device: stretches of the slots that it owns. Devices share
+/// The part of one device: ranges of the slots that it owns. Devices share
 /// the filter's rows, and nothing else.
-class StretchPhase : public PanelPhase {
+class RowRangePhase : public PanelPhase {
  public:
   /// rows: see PanelPhase.
-  StretchPhase(const PanelsPart& part, const RowsInForm& rows, FilterTeam& team,
-               int own);
-  ~StretchPhase();
+  RowRangePhase(const PanelsPart& part, const RowsInForm& rows,
+                FilterTeam& team, int own);
+  ~RowRangePhase();
 
   // In this order. Each returns whether to go on, and waits for the stream.
 
   /// The points in the filter's form, to the host's memory, a panel at a time.
   /// After it all devices have made theirs.
   bool make_rows();
-  /// All stretches, and again the rows whose lists overflowed, with longer
+  /// All ranges, and again the rows whose lists overflowed, with longer
   /// ones.
   bool run(FilteredGraph& found, Stats& stats);
 
@@ -40,8 +40,8 @@ class StretchPhase : public PanelPhase {
   static std::int64_t num_launches(const Search& search);
 
  private:
-  /// Lists of a stretch's rows, which stand in the first slots of rows_.
-  struct Stretch {
+  /// Lists of a range's rows, which stand in the first slots of rows_.
+  struct RowRange {
     CandidateStore& lists;
     std::int64_t num_slots;  ///< whole blocks
   };
@@ -49,11 +49,11 @@ class StretchPhase : public PanelPhase {
   bool make_room_on_host();
   bool find(std::int64_t first_block, std::int64_t num_blocks);
   bool find_widely(FilteredGraph& found);
-  bool meet_all(const Stretch& stretch);
-  void begin_launch(const StretchLaunch& launch, FilterWork& work);
-  std::int64_t end_launch(const StretchLaunch& launch);
+  bool meet_all(const RowRange& row_range);
+  void begin_launch(const RowRangeLaunch& launch, FilterWork& work);
+  std::int64_t end_launch(const RowRangeLaunch& launch);
   void copy_panel(std::int64_t panel);
-  std::vector<std::int32_t> take(const Stretch& stretch, std::int32_t most,
+  std::vector<std::int32_t> take(const RowRange& row_range, std::int32_t most,
                                  std::vector<std::int32_t>& columns);
   void form_rows(const std::vector<std::int32_t>& ids, std::int64_t first,
                  std::int64_t count);
@@ -74,7 +74,7 @@ class StretchPhase : public PanelPhase {
   DeviceBuffer<unsigned char> panels_[2];
   Event ready_[2], free_[2];
 
-  // A stretch, and the same memory for longer lists.
+  // A range, and the same memory for longer lists.
   FilterForm rows_;
   DeviceBuffer<Candidate> entries_;
   CandidateStore lists_;
@@ -83,7 +83,7 @@ class StretchPhase : public PanelPhase {
   DeviceBuffer<std::int64_t> first_;
 
   // Of owned points, by their rows: how many candidates, and where the first
-  // of them is, as stretches brought them.
+  // of them is, as ranges brought them.
   std::vector<std::int32_t> counts_;
   std::vector<std::int64_t> found_at_;
   std::vector<std::int32_t> found_;

@@ -1,4 +1,4 @@
-#include "cuda/search/settle_phase.hpp"
+#include "cuda/search/rerank_phase.hpp"
 
 #include <algorithm>
 
@@ -11,36 +11,35 @@ namespace {
 // An entry of a list that is written out: distance, correlation, number.
 constexpr std::int64_t kListDoubles = 3;
 
-/// Of the host's, those of a stretch of so many points, at most.
+/// Of the host's, those of a range of so many points, at most.
 std::int64_t most_pairs_of(const WaitingList& list, std::int64_t num_points,
-                           std::int64_t stretch) {
+                           std::int64_t row_range) {
   std::int64_t most = 0;
-  for (std::int64_t p = 0; list.on_host() && p < num_points; p += stretch)
+  for (std::int64_t p = 0; list.on_host() && p < num_points; p += row_range)
     most = std::max(most, list.pairs_of(list.before(Place{p}),
-                                        list.before(Place{p + stretch})));
+                                        list.before(Place{p + row_range})));
   return most;
 }
 
 /// Points that stay at a time: as many as fit beside what is held.
-std::int64_t rows_that_stay(const PanelsPart& part,
-                            const Unsettled& unsettled) {
+std::int64_t rows_that_stay(const PanelsPart& part, const Unranked& unranked) {
   const std::int64_t n = part.num_points();
   const double owned = static_cast<double>(part.layout.num_owned());
   const double held = part.shape().bytes_fixed + 4 * static_cast<double>(n) +
-                      16 * owned + unsettled.pairs.bytes_of_pairs() +
-                      unsettled.wide_pairs.bytes_of_pairs() +
-                      16 * static_cast<double>(unsettled.wide_own.size());
+                      16 * owned + unranked.pairs.bytes_of_pairs() +
+                      unranked.wide_pairs.bytes_of_pairs() +
+                      16 * static_cast<double>(unranked.wide_own.size());
   const double row_bytes =
       static_cast<double>(part.search.columns.padded) * 8 + 12;
   const double room = part.shape().bytes_usable - held;
   const auto equal = [&](std::int64_t stay) {
-    // Equal stretches are the least to carry.
-    const std::int64_t stretches = (n + stay - 1) / stay;
-    return std::min(stay, whole_tiles((n + stretches - 1) / stretches));
+    // Equal ranges are the least to carry.
+    const std::int64_t row_ranges = (n + stay - 1) / stay;
+    return std::min(stay, whole_tiles((n + row_ranges - 1) / row_ranges));
   };
   // The host's pairs may be of few points that all stay.
   const std::int64_t least =
-      unsettled.pairs.on_host()
+      unranked.pairs.on_host()
           ? kChunkUnit
           : std::min(whole_tiles(n), part.shape().stream_rows);
   std::int64_t stay =
@@ -50,8 +49,8 @@ std::int64_t rows_that_stay(const PanelsPart& part,
   while (stay > least &&
          static_cast<double>(stay) * row_bytes +
                  12.0 * static_cast<double>(
-                            most_pairs_of(unsettled.pairs, n, stay) +
-                            most_pairs_of(unsettled.wide_pairs, n, stay)) >
+                            most_pairs_of(unranked.pairs, n, stay) +
+                            most_pairs_of(unranked.wide_pairs, n, stay)) >
              room)
     stay = equal(std::max(least, stay * 31 / 32 / kChunkUnit * kChunkUnit));
   return stay;
@@ -66,7 +65,7 @@ bool written_from(const PanelBuffer& stay, std::int64_t rows, std::int64_t k) {
 std::int64_t rows_written(const PanelsPart& part, const PanelBuffer& stay) {
   const std::int64_t planned = part.shape().write_rows;
   const std::int64_t fit = stay.size() / (kListDoubles * part.search.plan.k);
-  if (!part.shape().by_stretches())
+  if (!part.shape().by_row_ranges())
     return fit < planned ? planned
                          : std::min(fit, whole_tiles(part.num_points()));
   // Fewer than the plan's, rather than in memory that it has not.
@@ -75,12 +74,12 @@ std::int64_t rows_written(const PanelsPart& part, const PanelBuffer& stay) {
 
 }  // namespace
 
-SettlePhase::SettlePhase(const PanelsPart& part, Unsettled& unsettled)
+RerankPhase::RerankPhase(const PanelsPart& part, Unranked& unranked)
     : part_(part),
-      unsettled_(unsettled),
+      unranked_(unranked),
       panel_ids_(part.num_points()),
-      wide_own_(static_cast<std::int64_t>(unsettled.wide_own.size())),
-      stay_(rows_that_stay(part, unsettled), part.search.columns.padded),
+      wide_own_(static_cast<std::int64_t>(unranked.wide_own.size())),
+      stay_(rows_that_stay(part, unranked), part.search.columns.padded),
       write_rows_(rows_written(part, stay_)),
       own_lists_(written_from(stay_, write_rows_, part.search.plan.k)
                      ? 0
@@ -90,22 +89,22 @@ SettlePhase::SettlePhase(const PanelsPart& part, Unsettled& unsettled)
   upload(panel_ids_, part.search.in_panels->order.id.data(), panel_ids_.size(),
          part.stream);
   if (wide_own_.size() > 0)
-    upload(wide_own_, unsettled.wide_own.data(), wide_own_.size(), part.stream);
-  for (WaitingList* const list : {&unsettled.pairs, &unsettled.wide_pairs})
+    upload(wide_own_, unranked.wide_own.data(), wide_own_.size(), part.stream);
+  for (WaitingList* const list : {&unranked.pairs, &unranked.wide_pairs})
     list->hold_room(most_pairs_of(*list, part.num_points(), stay_.most_rows()));
 }
 
-SettlePhase::~SettlePhase() {
+RerankPhase::~RerankPhase() {
   part_.panels.from.wait();
   cudaStreamSynchronize(part_.stream.get());
 }
 
-bool SettlePhase::run() {
+bool RerankPhase::run() {
   const std::int64_t n = part_.num_points(), stay = stay_.most_rows();
   for (std::int64_t first = 0; first < n; first += stay) {
     part_.panels.from.fetch(Place{first}, std::min(stay, n - first), stay_);
     const Panel panel = stay_.get(part_.stream);
-    if (!settle(panel)) return false;
+    if (!rerank(panel)) return false;
     write_out(panel);
     stay_.release(part_.stream);
   }
@@ -113,47 +112,47 @@ bool SettlePhase::run() {
 }
 
 /// Its points' pairs with each other, and with those of all panels after it.
-bool SettlePhase::settle(const Panel& panel) {
+bool RerankPhase::rerank(const Panel& panel) {
   const MetricEntry& metric = *part_.search.request.metric;
   const cudaStream_t stream = part_.stream.get();
   const auto side = [&](WaitingList& list, const Panel& rows,
                         const Panel& columns, bool stays) {
-    Settling settling;
-    settling.padded = part_.search.columns.padded;
-    settling.undo = part_.search.undo;
-    settling.rows = rows;
-    settling.columns = columns;
-    settling.pairs = stays ? list.held() : list.view();
-    settling.first_owned = list.before(rows.first);
-    settling.end_owned = list.before(rows.end());
-    return settling;
+    Reranking reranking;
+    reranking.padded = part_.search.columns.padded;
+    reranking.undo = part_.search.undo;
+    reranking.rows = rows;
+    reranking.columns = columns;
+    reranking.pairs = stays ? list.held() : list.view();
+    reranking.first_owned = list.before(rows.first);
+    reranking.end_owned = list.before(rows.end());
+    return reranking;
   };
-  std::vector<WaitingList*> lists(1, &unsettled_.pairs);
-  if (!unsettled_.wide_own.empty()) lists.push_back(&unsettled_.wide_pairs);
+  std::vector<WaitingList*> lists(1, &unranked_.pairs);
+  if (!unranked_.wide_own.empty()) lists.push_back(&unranked_.wide_pairs);
   for (WaitingList* const list : lists) {
     list->hold(list->before(panel.first), list->before(panel.end()),
                part_.stream);
-    start_settling(metric, side(*list, panel, panel, true), stream);
+    start_reranking(metric, side(*list, panel, panel, true), stream);
   }
   return for_panels(
       part_.panels.from, part_.panels.buffers, part_.stream,
       [&](const Panel& other) {
         for (WaitingList* const list : lists)
-          start_settling(metric, side(*list, other, panel, false),
-                         side(*list, panel, other, true), stream);
+          start_reranking(metric, side(*list, other, panel, false),
+                          side(*list, panel, other, true), stream);
         return part_.workers.go_on();
       },
       panel.end());
 }
 
-/// The neighbours of the panel's points, all of whose pairs are settled.
-void SettlePhase::write_out(const Panel& panel) {
+/// The neighbours of the panel's points, all of whose pairs are reranked.
+void RerankPhase::write_out(const Panel& panel) {
   const std::int64_t k = part_.search.plan.k;
   double* const distances =
       own_lists_.size() > 0 ? own_lists_.data() : stay_.memory();
   double* const correlations = distances + write_rows_ * k;
-  const std::int64_t end = unsettled_.pairs.before(panel.end());
-  for (std::int64_t own = unsettled_.pairs.before(panel.first); own < end;
+  const std::int64_t end = unranked_.pairs.before(panel.end());
+  for (std::int64_t own = unranked_.pairs.before(panel.first); own < end;
        own += write_rows_) {
     Ranking ranking;
     ranking.first_owned = own;
@@ -175,31 +174,31 @@ void SettlePhase::write_out(const Panel& panel) {
 }
 
 /// Owned points' lists from their pairs.
-void SettlePhase::start_ranking_all(const Ranking& stretch) {
+void RerankPhase::start_ranking_all(const Ranking& row_range) {
   const MetricEntry& metric = *part_.search.request.metric;
-  Ranking ranking = stretch;
-  ranking.pairs = unsettled_.pairs.held();
-  ranking.most_pairs = unsettled_.pairs.most_pairs();
+  Ranking ranking = row_range;
+  ranking.pairs = unranked_.pairs.held();
+  ranking.most_pairs = unranked_.pairs.most_pairs();
   start_ranking(metric, ranking, part_.stream.get());
   // Over the empty lists of those that were filtered again.
   const auto before = [&](std::int64_t own) {
-    return std::lower_bound(unsettled_.wide_own.begin(),
-                            unsettled_.wide_own.end(), own) -
-           unsettled_.wide_own.begin();
+    return std::lower_bound(unranked_.wide_own.begin(),
+                            unranked_.wide_own.end(), own) -
+           unranked_.wide_own.begin();
   };
-  ranking.pairs = unsettled_.wide_pairs.held();
-  ranking.most_pairs = unsettled_.wide_pairs.most_pairs();
-  ranking.first_owned = before(stretch.first_owned);
-  ranking.end_owned = before(stretch.end_owned);
+  ranking.pairs = unranked_.wide_pairs.held();
+  ranking.most_pairs = unranked_.wide_pairs.most_pairs();
+  ranking.first_owned = before(row_range.first_owned);
+  ranking.end_owned = before(row_range.end_owned);
   ranking.rows = wide_own_.data();
-  ranking.first_row = stretch.first_owned;
+  ranking.first_row = row_range.first_owned;
   start_ranking(metric, ranking, part_.stream.get());
 }
 
 /// And over those of points that were done in doubles.
-void SettlePhase::send_redone(const Ranking& ranking) {
-  const std::vector<std::int64_t>& redone = unsettled_.redone;
-  const RowsInDoubles& lists = unsettled_.redone_lists;
+void RerankPhase::send_redone(const Ranking& ranking) {
+  const std::vector<std::int64_t>& redone = unranked_.redone;
+  const RowsInDoubles& lists = unranked_.redone_lists;
   const std::int64_t k = ranking.nearest.k;
   const auto copy = [&](auto* to, std::int64_t row, const auto& from,
                         std::size_t which) {

@@ -14,7 +14,7 @@
 #include "core/rows/scan.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/pack.hpp"
-#include "cpu/filter/second_look.hpp"
+#include "cpu/filter/second_test.hpp"
 #include "cpu/filter/thresholds.hpp"
 #include "cpu/kernels/kernels.hpp"
 
@@ -109,7 +109,7 @@ Found look_at_pairs(const MetricEntry& metric, const Packed& p,
   const Thresholds thresholds(p.scale, metric, rule);
   const std::vector<std::int32_t> none(
       static_cast<std::size_t>(p.rows.num_places), thresholds.keep_none());
-  SecondLook again(kernels, p.rows, p.rows);
+  SecondTest again(kernels, p.rows, p.rows);
   const auto stays = [&](const Pair& pair,
                          const std::vector<std::int32_t>& of_row,
                          const std::vector<std::int32_t>& of_column) {

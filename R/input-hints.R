@@ -152,7 +152,9 @@ keep_numbers <- function(x, arg, frame = NULL, converted = integer()) {
     return(list(code = if (all_there) frame else numbers))
   }
   names <- paste0(arg, "[[", at, "]]")
-  if (anyDuplicated(as.character(x[[at]])) > 0) {
+  if (anyNA(x[[at]])) {
+    names <- paste0("make.unique(paste(", names, "))")
+  } else if (anyDuplicated(as.character(x[[at]])) > 0) {
     names <- paste0("make.unique(as.character(", names, "))")
   }
   code <- paste0(
@@ -181,8 +183,9 @@ converted_code <- function(x, text, arg) {
       options, ")"
     )
   }
-  if (isTRUE(text$thousands)) {
-    convert <- "function(text) as.numeric(gsub(\",\", \"\", text)))"
+  if (!is.null(text$edit)) {
+    edited <- edited_code(text, "text")
+    convert <- paste0("function(text) ", edited, ")")
     code <- replaced(code, text$columns, "lapply", convert)
   } else if (!is.null(text$options)) {
     code <- replaced(
@@ -196,6 +199,15 @@ converted_code <- function(x, text, arg) {
   if (code != frame) code
 }
 
+# Code that makes numbers of text, once it is edited.
+edited_code <- function(text, of) {
+  edited <- sprintf(text$edit, of)
+  if (text$options == "as.is = TRUE") {
+    return(paste0("as.numeric(", edited, ")"))
+  }
+  paste0("type.convert(", edited, ", ", text$options, ")")
+}
+
 # "2:9", "c(2, 4:5)".
 ranges_code <- function(at) {
   runs <- split(at, cumsum(c(1, diff(at) != 1)))
@@ -207,13 +219,14 @@ ranges_code <- function(at) {
 
 # Columns of text that are mostly numbers. Gives their numbers `columns`, what
 # is found there (`found`), how to read it (`reading`), both in cli's words, and
-# `options`, those of type.convert(); NULL where no option would do. thousands:
-# do commas mark thousands, and nothing else is wrong?
+# `options`, those of type.convert(); NULL where no option would do. `edit`: code
+# that makes R's numbers of those with commas where no option does; %s: the text.
 text_of_numbers <- function(x) {
   is_text <- vapply(x, function(values) {
     (is.character(values) || is.factor(values)) && is.null(dim(values))
   }, NA)
-  texts <- lapply(x[is_text], function(values) trimws(as.character(values)))
+  raw <- lapply(x[is_text], as.character)
+  texts <- lapply(raw, trimws)
   kinds <- lapply(texts, kinds_of_text)
   # Whole numbers as text are labels (chromosomes) in a table of other numbers.
   numbers <- x[vapply(x, is_number_like, NA)]
@@ -231,6 +244,7 @@ text_of_numbers <- function(x) {
   if (length(columns) == 0) {
     return(list(columns = integer()))
   }
+  raw <- raw[like]
   texts <- texts[like]
   kinds <- kinds[like]
   in_rows <- function(kind) {
@@ -247,28 +261,44 @@ text_of_numbers <- function(x) {
   forms <- in_rows("form")
   grouped <- nrow(commas) > 0 && all(grepl(thousands, commas$text))
   mixed <- nrow(commas) > 0 && !grouped && "point" %in% unlist(kinds)
+  edit <- if (nrow(forms) > 0) {
+    NULL
+  } else if (grouped) {
+    "gsub(\",\", \"\", %s)"
+  } else if (mixed) {
+    "sub(\",\", \".\", %s, fixed = TRUE)"
+  }
   # Numbers are meant that no option reads.
-  unread <- mixed || grouped || nrow(forms) > 0
+  unread <- !is.null(edit) || nrow(forms) > 0
+  # type.convert() compares words with the blanks around them.
+  words <- unique(c("NA", strange$text))
+  blanks <- setdiff(
+    unlist(Map(function(raw, text) raw[text %in% words], raw, texts)), words
+  )
+  words <- c(words, blanks)
+  if (!is.null(edit)) {
+    sign <- if (grouped) "" else "."
+    words <- sub(",", sign, words, fixed = TRUE)
+  }
   options <- c(
-    if (nrow(strange) > 0) {
-      shown <- unique(strange$text)
-      paste0(
-        "na.strings = c(", toString(encode_text(c("NA", shown))), ")"
-      )
+    if (length(words) > 1) {
+      paste0("na.strings = c(", toString(encode_text(words)), ")")
     },
-    if (nrow(commas) > 0) "dec = \",\""
+    if (nrow(commas) > 0 && !unread) "dec = \",\""
   )
   list(
     columns = columns,
     found = found_text(strange, commas, forms, grouped, mixed),
-    thousands = grouped && nrow(strange) == 0 && nrow(forms) == 0,
+    edit = edit,
     # Of a file that has decimal points, dec = "," would spoil those.
     reading = if (!unread && (nrow(commas) == 0 || all(whole)) &&
                     length(options) > 0) {
       words <- escape_braces(paste0("{.code ", options, "}"), options)
       paste0("Read the file with ", paste(words, collapse = " and "), ".")
     },
-    options = if (!unread) paste(c(options, "as.is = TRUE"), collapse = ", ")
+    options = if (nrow(forms) == 0) {
+      paste(c(options, "as.is = TRUE"), collapse = ", ")
+    }
   )
 }
 
@@ -277,7 +307,7 @@ is_whole_column <- function(values) {
 }
 
 known_text <- function(text) {
-  text[!is.na(text) & !text %in% c("", "NA")]
+  text[!is.na(text) & !text %in% c("", "NA", "NaN")]
 }
 
 # "12,345", "1,234,567.8"; a comma after 0 is decimal.
@@ -353,21 +383,31 @@ file_readers <- c(
   mtx = "Matrix::readMM(%s)", h5ad = "HDF5Array::H5ADMatrix(%s)",
   h5 = "HDF5Array::HDF5Array(%s, name)",
   hdf5 = "HDF5Array::HDF5Array(%s, name)",
-  parquet = "arrow::read_parquet(%s)", feather = "arrow::read_feather(%s)"
+  parquet = "arrow::read_parquet(%s)", feather = "arrow::read_feather(%s)",
+  cibm = "read_cibm(%s)", fbin = "bin_file(%s)", u8bin = "bin_file(%s)",
+  i8bin = "bin_file(%s)"
 )
 
 # The readers of text and of R's own files take compressed files as well.
 hint_of_path <- function(path, arg) {
-  ending <- tolower(tools::file_ext(sub(
-    "[.](gz|bz2|xz)$", "", path, ignore.case = TRUE
-  )))
+  plain <- tolower(sub("[.](gz|bz2|xz)$", "", path, ignore.case = TRUE))
+  ending <- tools::file_ext(plain)
   if (!nzchar(ending) && !file.exists(path)) {
     return(NULL)
+  }
+  if (ending == "ibin") {
+    return(c(
+      i = paste0("It holds neighbours, and no points: {.code read_ibin(", arg,
+                 ")}.")
+    ))
   }
   if (!ending %in% names(file_readers)) {
     return(c(i = "Read the file first, and give its values."))
   }
   code <- sprintf(file_readers[[ending]], arg)
+  if (grepl("_series_matrix[.]txt$", plain)) { # of GEO
+    code <- sub(", ", ", comment.char = \"!\", ", code, fixed = TRUE)
+  }
   c(
     i = paste0("Read the file first: {.code ", code, "}."),
     i = if (grepl("name)", code, fixed = TRUE)) {
@@ -389,21 +429,20 @@ hint_of_text <- function(x, arg) {
   if (length(text$columns) == 0) {
     return(NULL)
   }
-  part <- if (length(text$columns) < ncol(x)) {
-    paste0(arg, "[, ", ranges_code(text$columns), ", drop = FALSE]")
-  } else {
-    arg
+  part <- if (is.factor(x)) array_code("as.character", arg) else arg
+  if (length(text$columns) < ncol(x)) {
+    part <- paste0(part, "[, ", ranges_code(text$columns), ", drop = FALSE]")
   }
-  options <- text$options
-  if (text$thousands) {
-    part <- paste0("replace(", part, ", TRUE, gsub(\",\", \"\", ", part, "))")
-    options <- "as.is = TRUE"
+  if (!is.null(text$edit)) {
+    part <- paste0(
+      "replace(", part, ", TRUE, ", sprintf(text$edit, part), ")"
+    )
   }
-  code <- paste0("type.convert(", part, ", ", options, ")")
+  code <- paste0("type.convert(", part, ", ", text$options, ")")
   code <- escape_braces(paste0("{.code ", code, "}"), code)
   c(
     detail_bullets(text$found),
-    i = if (!is.null(options)) paste0("Convert it: ", code, ".")
+    i = if (!is.null(text$options)) paste0("Convert it: ", code, ".")
   )
 }
 
@@ -411,7 +450,14 @@ code_of_doubles <- function(x, arg) {
   if (is.null(dim(x))) {
     return(paste0("as.matrix(as.double(", arg, "))"))
   }
-  paste0("array(as.double(", arg, "), dim(", arg, "), dimnames(", arg, "))")
+  array_code("as.double", arg)
+}
+
+# Code that converts the values of an array.
+array_code <- function(convert, arg) {
+  paste0(
+    "array(", convert, "(", arg, "), dim(", arg, "), dimnames(", arg, "))"
+  )
 }
 
 # The first column of text whose values are mostly different.

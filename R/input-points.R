@@ -235,8 +235,7 @@ as_points.data.frame <- function(x, arg = "x", call = caller_env()) {
     frame <- converted_code(x, text, arg)
     kept <- keep_numbers(x, arg, frame, text$columns)
     # Leaving out such a column would leave out a sample.
-    unreadable <- length(text$columns) > 0 && is.null(text$options) &&
-      !text$thousands
+    unreadable <- length(text$columns) > 0 && is.null(text$options)
     abort_argument(
       c(
         "Every column of {.arg {arg}} must be a numeric vector.",

@@ -423,3 +423,71 @@ test_that("edges are no points, and no stages of triples", {
     )
   }
 })
+
+test_that("text beside numbers is read by the code of the hint", {
+  numbers <- matrix(c(0.5, 1.25, 3, -4.5, 8.75, 2, 7.5, 1), 4)
+  text_of <- function(...) {
+    x <- array(format(numbers, nsmall = 2, trim = TRUE), dim(numbers))
+    replace(x, c(...), names(c(...)))
+  }
+  words_of <- function(x) {
+    error <- expect_error(knn_search(x, 1), class = "fsknn_argument_error")
+    gsub("\\s+", " ", conditionMessage(error))
+  }
+  run_hint <- function(x) {
+    code <- sub(".*(Convert| convert)[^`]*`(.*)`.*", "\\2", words_of(x))
+    unname(as.matrix(eval(parse(text = code))))
+  }
+  holes <- function(...) replace(numbers, c(...), NA)
+  # A matrix and a data frame of each; `x` is what the code reads.
+  forms <- list(
+    identity, as.data.frame,
+    function(x) as.data.frame(x, stringsAsFactors = TRUE),
+    function(x) structure(factor(x), dim = dim(x))
+  )
+  for (form in forms) {
+    x <- form(text_of("NaN" = 2))
+    expect_no_match(words_of(x), "No number: in|na.strings")
+    expect_equal(run_hint(x), holes(2))
+    x <- form(text_of("NA " = 2, " NA" = 7))
+    expect_equal(run_hint(x), holes(2, 7))
+    x <- form(text_of("#N/A " = 2, "NA\t" = 3))
+    expect_match(words_of(x), "No number: \"#N/A\" in 1 row", fixed = TRUE)
+    expect_equal(run_hint(x), holes(2, 3))
+    x <- form(text_of("1,25" = 2))
+    expect_match(words_of(x), "decimal points beside decimal commas")
+    expect_equal(run_hint(x), numbers)
+    x <- form(text_of("1,25" = 2, "n,d" = 3))
+    expect_equal(run_hint(x), holes(3))
+    x <- form(text_of("1,250" = 2, "n,d" = 3))
+    expect_equal(run_hint(x), replace(holes(3), 2, 1250))
+  }
+})
+
+test_that("a column of names with missing ones becomes row names", {
+  x <- data.frame(id = c(NA, "a", "b"), p = c(0.5, 2, 1), q = 3:1)
+  for (id in list(x$id, factor(x$id), c(NA, "a", "a"))) {
+    x$id <- id
+    words <- gsub("\\s+", " ", conditionMessage(expect_error(knn_graph(x, 1))))
+    code <- sub(".*as names: `(.*)`.*", "\\1", words)
+    named <- eval(parse(text = code))
+    expect_identical(anyDuplicated(row.names(named)), 0L)
+    expect_identical(named$p, x$p)
+  }
+})
+
+test_that("the path of a known file names its reader", {
+  for (case in list(
+    c("a.cibm", "read_cibm(x)"), c("a.ibin", "read_ibin(x)"),
+    c(
+      "GSE1_series_matrix.txt.gz",
+      "read.delim(x, comment.char = \"!\", row.names = 1)"
+    )
+  )) {
+    x <- case[[1]]
+    error <- expect_error(knn_graph(x, 3), class = "fsknn_argument_error")
+    expect_match(
+      gsub("\\s+", " ", conditionMessage(error)), case[[2]], fixed = TRUE
+    )
+  }
+})

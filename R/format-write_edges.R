@@ -62,7 +62,8 @@
 #' @param vertices More about the points, such as gene symbols: a data frame
 #'   with a column `name`, which must hold the name of each point (in any order;
 #'   other rows do no harm), and further columns, which go into the file. Where
-#'   `edges` has lost its vertices: all points in order, as in [as_igraph()].
+#'   `edges` has lost its vertices: all points in order, as in [as_igraph()];
+#'   here a vector of names is enough.
 #' @param digits How many significant digits numbers have: 15 (default) to be
 #'   read by people, 17 to give back the same doubles; or fewer. Whole numbers
 #'   below 2^64 are written in full, as ids must be.
@@ -202,6 +203,8 @@ extension_format <- function(file, call) {
 # Joins the table of the points and the columns of another. Returns NULL if both
 # are missing.
 add_vertex_columns <- function(vertices, more, call = caller_env()) {
+  vertices <- vertex_table(vertices)
+  more <- vertex_table(more)
   if (is.null(more) || is.null(vertices)) {
     return(more %||% vertices)
   }

@@ -220,8 +220,8 @@ has_argument <- function(call, arg) {
   is.environment(call) && exists(arg, call, inherits = FALSE)
 }
 
-# A vector of names is one column of the table of points. as.vector() alone would
-# take the words of a factor and the bits of an integer64.
+# A vector of names is one column of the table of points. as.vector() alone
+# would take the words of a factor and the bits of an integer64.
 vertex_table <- function(vertices) {
   if (is.data.frame(vertices) || !is.atomic(vertices) || is.null(vertices)) {
     return(vertices)
@@ -253,8 +253,8 @@ vertex_numbers <- function(ends, names, call = caller_env(), arg = "edges") {
         if (has_argument(call, "vertices")) {
           "{.arg vertices} must name every point of {.arg {arg}}."
         } else {
-          "The attribute {.val vertices} of {.arg {arg}} must name every point of
-           its edges."
+          "The attribute {.val vertices} of {.arg {arg}} must name every point
+           of its edges."
         },
         x = "{format_count(count)} {cli::qty(count)}point{?s} {?is/are} not
              there: {where}."

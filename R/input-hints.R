@@ -219,8 +219,8 @@ ranges_code <- function(at) {
 
 # Columns of text that are mostly numbers. Gives their numbers `columns`, what
 # is found there (`found`), how to read it (`reading`), both in cli's words, and
-# `options`, those of type.convert(); NULL where no option would do. `edit`: code
-# that makes R's numbers of those with commas where no option does; %s: the text.
+# `options`, those of type.convert(); NULL where no option would do. `edit`:
+# code that makes R's numbers of text (%s) with commas, where no option does.
 text_of_numbers <- function(x) {
   is_text <- vapply(x, function(values) {
     (is.character(values) || is.factor(values)) && is.null(dim(values))

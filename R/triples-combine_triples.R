@@ -40,18 +40,19 @@ combine_triples <- function(...) {
   }
   check_stages_of_one(parts, call)
   first <- parts[[1]]
-  names <- attr(first, "vertices")$name
+  points <- vertex_table(attr(first, "vertices"))
+  known <- check_vertices(points, call)$name
   columns <- join_triples(lapply(parts, function(part) {
     part_columns <- lapply(triple_columns, function(column) part[[column]])
     names(part_columns) <- triple_columns
     for (end in c("from", "to", "third")) {
-      part_columns[[end]] <- vertex_numbers(part_columns[[end]], names, call)
+      part_columns[[end]] <- vertex_numbers(part_columns[[end]], known, call)
     }
     c(part_columns, list(checksum = attr(part, "checksum")))
   }))
   named <- is.character(first$from)
   for (end in if (named) c("from", "to", "third")) {
-    columns[[end]] <- names[columns[[end]]]
+    columns[[end]] <- points$name[columns[[end]]]
   }
   whole <- attributes(first)
   structure(

@@ -68,7 +68,7 @@ print.fsknn_triples <- function(x, ..., n = 10) {
 }
 
 format_triples_header <- function(x) {
-  vertices <- attr(x, "vertices")
+  vertices <- vertex_table(attr(x, "vertices"))
   stage <- attr(x, "stage", exact = TRUE)
   query <- attr(x, "query", exact = TRUE)
   parts <- c(

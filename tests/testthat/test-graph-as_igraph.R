@@ -177,20 +177,24 @@ test_that("a vector of ids of any class names the points", {
   rownames(x) <- sprintf("%.0f", ids)
   edges <- knn_graph(x, 3)
   right <- as_igraph(edges)
-  given <- list(ids, factor(ids))
+  kinds <- list(ids, factor(ids))
   if (requireNamespace("bit64", quietly = TRUE)) {
-    given <- c(given, list(bit64::as.integer64(ids)))
+    kinds <- c(kinds, list(bit64::as.integer64(ids)))
   }
   bare <- structure(edges, vertices = NULL)
   file <- withr::local_tempfile(fileext = ".graphml")
   write_edges(edges, file)
-  for (vertices in given) {
+  for (vertices in kinds) {
     expect_identical(
       igraph::as_data_frame(as_igraph(bare, vertices = vertices), "both"),
       igraph::as_data_frame(right, "both")
     )
     other <- withr::local_tempfile(fileext = ".graphml")
-    write_edges(bare, other, vertices = vertices)
+    for (given in list(bare, edges)) {
+      write_edges(given, other, vertices = vertices)
+      expect_identical(readLines(other), readLines(file))
+    }
+    write_edges(structure(edges, vertices = vertices), other)
     expect_identical(readLines(other), readLines(file))
   }
 })

@@ -633,7 +633,7 @@ test_that("values near a double's limit are filled as smaller ones, or named", {
   expect_setequal(outcomes, c("error", "value"))
 })
 
-test_that("a filled-in value beyond a double's range is an error with a place", {
+test_that("a filled-in value beyond range is an error with a place", {
   set.seed(1)
   x <- matrix(rnorm(60), 12)
   x[1, ] <- 1e3 * x[1, ]

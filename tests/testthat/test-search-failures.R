@@ -96,7 +96,8 @@ test_that("a distance beyond a double names the largest entries", {
     expect_named(within_search(x, Inf, "euclidean", backend = backend))
     query <- unname(x[c(1, 4), ])
     expect_named(knn_query(x, query, 30, "euclidean", backend = backend), c(
-      at, "`query` with the largest magnitude is 1.5e+308 at row 2, column 3."
+      at, "`query` with the largest magnitude is 1.5e+308 at row 2, column 3.",
+      "Scale `x` and `query` alike"
     ))
     y <- x
     y[1, 1] <- NA

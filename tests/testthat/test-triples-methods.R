@@ -62,3 +62,20 @@ test_that("a place is 0 where all three meet, 1 where pairs share apart", {
   expect_equal(place(apart), 1, tolerance = 1e-12)
   expect_identical(place(rbind(1:3, 1:3, 1:3)), NA_real_)
 })
+
+test_that("the points of triples may be a vector", {
+  ids <- c(1e5, 2e5, 1e15, 123456, 7)
+  x <- unname(cbind(c(4, 4, 4, 0, 1), c(0, 0, 1, 4, 4), c(1, 1, 1, 0, 1)))
+  rownames(x) <- sprintf("%.0f", ids)
+  found <- threshold_triples(x, 0.2)
+  given <- structure(found, vertices = ids)
+  expect_output(print(given), "5 points of 3 features")
+  expect_identical(summary(given), summary(found))
+  stages <- lapply(1:2, function(stage) {
+    structure(
+      threshold_triples(x, 0.2, stage = c(stage, 2)), vertices = factor(ids)
+    )
+  })
+  whole <- combine_triples(stages)
+  expect_identical(as.data.frame(whole), as.data.frame(found))
+})

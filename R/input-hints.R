@@ -405,7 +405,7 @@ hint_of_path <- function(path, arg) {
     return(c(i = "Read the file first, and give its values."))
   }
   code <- sprintf(file_readers[[ending]], arg)
-  if (grepl("_series_matrix[.]txt$", plain)) { # of GEO
+  if (endsWith(plain, "_series_matrix.txt")) { # of GEO
     code <- sub(", ", ", comment.char = \"!\", ", code, fixed = TRUE)
   }
   c(

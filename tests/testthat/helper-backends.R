@@ -82,3 +82,20 @@ local_variable <- function(name, value, frame = parent.frame()) {
   do.call(Sys.setenv, stats::setNames(list(value), name))
   do.call(on.exit, list(restore, add = TRUE), envir = frame)
 }
+
+# `find`, a function of a search's options, gives these bits on all backends, in
+# chunks and by threads too, and by all instruction sets.
+expect_everywhere <- function(find, expected, label) {
+  for (backend in backends_here()) {
+    expect_same_bits(find(backend = backend), expected, label)
+    expect_same_bits(
+      find(backend = backend, chunk_size = 16, num_threads = 2), expected, label
+    )
+  }
+  for (set in fsknn:::cpp_backends()$cpu$instruction_sets) {
+    rlang::with_options(
+      fsknn.instruction_set = set,
+      expect_same_bits(find(backend = "cpu"), expected, paste(label, set))
+    )
+  }
+}

@@ -110,3 +110,15 @@ values_of <- function(answer) {
 expect_same_values <- function(actual, expected) {
   testthat::expect_identical(values_of(actual), values_of(expected))
 }
+
+# What a diffusion map is made of.
+near <- function(x, k) knn_search(x, k, metric = "euclidean", backend = "cpu")
+
+# Few points with names, for metafeatures.
+small <- function(num_rows = 7, num_columns = 9) {
+  x <- random_matrix(num_rows, num_columns, seed = 31)
+  dimnames(x) <- list(
+    paste0("g", seq_len(num_rows)), paste0("s", seq_len(num_columns))
+  )
+  x
+}

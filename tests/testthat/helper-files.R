@@ -8,3 +8,5 @@ local_folder <- function(env = parent.frame()) {
 task_files <- function(folder) {
   list.files(folder, "^fsknn-task-[0-9]+$", full.names = TRUE)
 }
+
+bytes_of <- function(file) readBin(file, "raw", file.size(file))

@@ -9,9 +9,7 @@ on_sphere <- function(n) {
   cbind(sqrt(1 - z^2) * on_circle(at), z)
 }
 
-near <- function(x, k) knn_search(x, k, metric = "euclidean", backend = "cpu")
-
-# Returns 1 - lambda relative to the mean of the smallest `count`.
+# 1 - lambda beside the smallest `count` of them.
 ratios <- function(map, count) {
   gaps <- 1 - map$eigenvalues[1, ]
   unname(gaps / mean(gaps[seq_len(count)]))

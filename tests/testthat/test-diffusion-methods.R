@@ -1,6 +1,4 @@
-near <- function(x, k) knn_search(x, k, metric = "euclidean", backend = "cpu")
-
-# Removes numbers from prints, because they may differ in the last digits.
+# Prints without their numbers, which may differ in the last digits.
 no_numbers <- function(lines) {
   gsub("[0-9]+(\\.[0-9]+)?(e[-+][0-9]+)?", "#", lines)
 }

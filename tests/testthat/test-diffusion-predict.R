@@ -1,4 +1,3 @@
-near <- function(x, k) knn_search(x, k, metric = "euclidean", backend = "cpu")
 query <- function(x, new, k) {
   knn_query(x, new, k, metric = "euclidean", backend = "cpu")
 }

@@ -17,9 +17,7 @@ in_folder <- function(search, x, folder, ...) {
   search(x, backend = "cpu", num_threads = 1, checkpoint = folder, ...)
 }
 
-bytes_of <- function(file) readBin(file, "raw", file.size(file))
-
-# Returns the answer from a folder or the class of the error, and the messages.
+# The answer from a folder, or the class of the error; and what was said.
 outcome <- function(search, x, folder) {
   said <- character()
   answer <- withCallingHandlers(

@@ -2,8 +2,6 @@
 # equal those of write_comet_metrics(), whose order and values other tests
 # check.
 
-bytes_of <- function(file) readBin(file, "raw", file.size(file))
-
 test_that("all pairs and all triples are written as from a graph of them", {
   files <- replicate(2, withr::local_tempfile())
   for (case in list(c(3, 1), c(4, 5), c(23, 9))) {

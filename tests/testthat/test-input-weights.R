@@ -59,7 +59,6 @@ test_that("a weighted correlation by hand", {
 
 test_that("weighted answers are exactly the brute-force ones", {
   matrices <- hard_matrices()
-  sets <- fsknn:::cpp_backends()$cpu$instruction_sets
   for (name in names(matrices)) {
     x <- matrices[[name]]
     weights <- some_weights(ncol(x), seed = 7)
@@ -73,20 +72,7 @@ test_that("weighted answers are exactly the brute-force ones", {
           x, 7, metric, weights = weights, constant = "isolate", ...
         )
       }
-      label <- paste(name, metric)
-      for (backend in backends_here()) {
-        expect_same_bits(found(backend = backend), expected, label)
-        expect_same_bits(
-          found(backend = backend, chunk_size = 16, num_threads = 2), expected,
-          label
-        )
-      }
-      for (set in sets) {
-        rlang::with_options(
-          fsknn.instruction_set = set,
-          expect_same_bits(found(backend = "cpu"), expected, paste(label, set))
-        )
-      }
+      expect_everywhere(found, expected, paste(name, metric))
     }
   }
 })

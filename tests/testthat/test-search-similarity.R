@@ -33,9 +33,7 @@ in_comet_bytes <- function(all) {
   as.raw(floor(255 * all[upper.tri(all)]))
 }
 
-read_bytes <- function(file) readBin(file, "raw", file.size(file))
-
-# Each edge's similarity has the bits of the reference.
+# Each edge's similarity is the bits of the reference.
 expect_similarity <- function(edges, all, label) {
   number <- function(ends) match(ends, attr(edges, "vertices")$name)
   at <- cbind(number(edges$from), number(edges$to))
@@ -66,11 +64,11 @@ test_that("bytes are floor(255 c) of the double c, of all small pairs", {
     # 1 - distance would give another byte for some.
     expect_false(identical(in_comet_bytes(1 - (1 - all)), in_comet_bytes(all)))
     write_comet_bytes(x, "bytes", metric = metric)
-    expect_identical(read_bytes("bytes"), in_comet_bytes(all))
+    expect_identical(bytes_of("bytes"), in_comet_bytes(all))
     write_comet_metrics(threshold_graph(x, 0, metric), "metrics", "bytes")
-    expect_identical(read_bytes("metrics"), in_comet_bytes(all))
+    expect_identical(bytes_of("metrics"), in_comet_bytes(all))
     fifth <- all[upper.tri(all)] == 0.2
-    expect_identical(unique(read_bytes("bytes")[fifth]), as.raw(51))
+    expect_identical(unique(bytes_of("bytes")[fifth]), as.raw(51))
   }
 })
 
@@ -138,7 +136,7 @@ test_that("so have graphs, matrices and files of them", {
     x, 0.1, "proportional", file = "found.bin", format = "comet"
   )
   write_comet_metrics(edges, "edges.bin")
-  expect_identical(read_bytes("found.bin"), read_bytes("edges.bin"))
+  expect_identical(bytes_of("found.bin"), bytes_of("edges.bin"))
   as_float <- function(x) {
     readBin(writeBin(x, raw(), size = 4), "double", length(x), 4)
   }

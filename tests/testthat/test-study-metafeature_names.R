@@ -1,11 +1,3 @@
-small <- function(num_rows = 7, num_columns = 9) {
-  x <- random_matrix(num_rows, num_columns, seed = 31)
-  dimnames(x) <- list(
-    paste0("g", seq_len(num_rows)), paste0("s", seq_len(num_columns))
-  )
-  x
-}
-
 test_that("names of unnamed rows are their numbers", {
   x <- unname(small(3))
   expect_identical(

@@ -1,12 +1,4 @@
-small <- function(num_rows = 7, num_columns = 9) {
-  x <- random_matrix(num_rows, num_columns, seed = 31)
-  dimnames(x) <- list(
-    paste0("g", seq_len(num_rows)), paste0("s", seq_len(num_columns))
-  )
-  x
-}
-
-# Computes the metafeatures by their definition.
+# The same by the definition in words.
 written_out <- function(x, ops, extra = NULL) {
   rows <- list(x)
   for (op in ops) {

@@ -37,30 +37,31 @@ struct Answer {
   fsknn::Neighbours view;
 };
 
-/// All pairs within a distance.
+/// Lists of any length, one after another, as those of all pairs within a
+/// distance.
 class Pairs final : public fsknn::WithinRows {
  public:
   void allocate(const std::vector<std::int32_t>& counts) override {
+    count = counts;
     start_.assign(1, 0);
-    for (const std::int32_t count : counts)
-      start_.push_back(start_.back() + static_cast<std::size_t>(count));
-    index_.assign(start_.back(), -7);
-    distance_.assign(start_.back(), -7.0);
-    correlation_.assign(start_.back(), -7.0);
+    for (const std::int32_t c : counts)
+      start_.push_back(start_.back() + static_cast<std::size_t>(c));
+    index.assign(start_.back(), -7);
+    distance.assign(start_.back(), -7.0);
+    correlation.assign(start_.back(), -7.0);
   }
   Row row(std::int64_t row) override {
     const std::size_t at = start_[static_cast<std::size_t>(row)];
-    return {index_.data() + at, distance_.data() + at,
-            correlation_.data() + at};
+    return {index.data() + at, distance.data() + at, correlation.data() + at};
   }
   bool operator==(const Pairs& other) const {
-    return start_ == other.start_ && index_ == other.index_ &&
-           same_bits(distance_, other.distance_) &&
-           same_bits(correlation_, other.correlation_);
+    return count == other.count && index == other.index &&
+           same_bits(distance, other.distance) &&
+           same_bits(correlation, other.correlation);
   }
+  std::vector<std::int32_t> count, index;
+  std::vector<double> distance, correlation;
 
  private:
   std::vector<std::size_t> start_;
-  std::vector<std::int32_t> index_;
-  std::vector<double> distance_, correlation_;
 };

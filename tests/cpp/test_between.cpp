@@ -28,44 +28,16 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-/// Lists stored one after another.
-class Part final : public WithinRows {
- public:
-  void allocate(const Counts& counts) override {
-    count = counts;
-    first_.assign(1, 0);
-    for (const std::int32_t c : counts)
-      first_.push_back(first_.back() + static_cast<std::size_t>(c));
-    index.assign(first_.back(), -7);
-    distance.assign(first_.back(), -7.0);
-    correlation.assign(first_.back(), -7.0);
-  }
-  Row row(std::int64_t row) override {
-    const std::size_t at = first_[static_cast<std::size_t>(row)];
-    return {index.data() + at, distance.data() + at, correlation.data() + at};
-  }
-  bool operator==(const Part& other) const {
-    return count == other.count && index == other.index &&
-           same_bits(distance, other.distance) &&
-           same_bits(correlation, other.correlation);
-  }
-  PartialLists lists() const {
-    PartialLists lists;
-    lists.num_rows = static_cast<std::int64_t>(count.size());
-    lists.num_entries = static_cast<std::int64_t>(index.size());
-    lists.count = count.data();
-    lists.index = index.data();
-    lists.distance = distance.data();
-    lists.correlation = correlation.data();
-    return lists;
-  }
-  Counts count;
-  std::vector<std::int32_t> index;
-  std::vector<double> distance, correlation;
-
- private:
-  std::vector<std::size_t> first_;
-};
+PartialLists lists_of(const Pairs& pairs) {
+  PartialLists lists;
+  lists.num_rows = static_cast<std::int64_t>(pairs.count.size());
+  lists.num_entries = static_cast<std::int64_t>(pairs.index.size());
+  lists.count = pairs.count.data();
+  lists.index = pairs.index.data();
+  lists.distance = pairs.distance.data();
+  lists.correlation = pairs.correlation.data();
+  return lists;
+}
 
 /// Whether this way finds an answer, or reports a distance beyond the range of
 /// a double.
@@ -80,13 +52,13 @@ bool in_range(Find find) {
 }
 
 void check_same(Request r, const Between& between, const RowSource& points) {
-  Part defined;
+  Pairs defined;
   const bool fits =
       in_range([&] { brute_between(r, between, points, defined); });
   for (const int threads : {1, 3}) {
     r.num_threads = threads;
     r.chunk_size = threads == 1 ? 0 : 48;
-    Part found;
+    Pairs found;
     CHECK(in_range([&] {
             cpu::find_between(r, between, points, found, nullptr, nullptr);
           }) == fits);
@@ -103,7 +75,7 @@ std::vector<double> limits_at_neighbours(const Request& r, Between between,
   between.limits.clear();
   Request all = r;
   all.k = between.num_rows();
-  Part part;
+  Pairs part;
   brute_between(all, between, points, part);
   std::vector<double> limits;
   std::size_t first = 0;
@@ -163,12 +135,12 @@ Whole by_blocks(const Request& r, const RowSource& points,
         for (std::int64_t i = block.first; i < block.end(); ++i)
           between.limits.push_back(
               lists.limit(PointId{static_cast<std::int32_t>(i)}));
-      Part part;
+      Pairs part;
       Stats stats;
       cpu::find_between(r, between, points, part, nullptr, &stats);
       whole.pairs += stats.pairs_filtered;
       for (int twice = 0; twice <= static_cast<int>(seed % 2); ++twice)
-        lists.merge(between.a, between.b, part.lists(), r.num_threads);
+        lists.merge(between.a, between.b, lists_of(part), r.num_threads);
     }
     lists.emit(whole.answer.view, r.skip, r.num_threads);
   });
@@ -320,7 +292,7 @@ TEST_CASE("limits leave little for the exact step") {
     Between between;
     between.a = {0, 600};
     between.b = {600, 600};
-    Part open, tight, none;
+    Pairs open, tight, none;
     Stats of_open, of_tight, of_none;
     cpu::find_between(r, between, points, open, nullptr, &of_open);
     for (std::size_t i = 0; i < open.count.size(); ++i)
@@ -366,7 +338,7 @@ TEST_CASE("limits that no distance has, and that all have") {
   Between between;
   between.a = {0, 2};
   between.limits = {1.0, std::nan("")};
-  Part part;
+  Pairs part;
   const Request r = request_of(all_metrics()[0], 1);
   CHECK_THROWS_AS(brute_between(r, between, matrices[0].source(), part),
                   std::invalid_argument);
@@ -420,7 +392,7 @@ TEST_CASE("all pairs within a distance are put together, too") {
               Between between;
               between.a = blocks[a];
               if (a != b) between.b = blocks[b];
-              Part part, brute;
+              Pairs part, brute;
               within_between(
                   r, between, within, points,
                   [](const Request& own, const Within& w, const RowSource& p,
@@ -456,31 +428,32 @@ TEST_CASE("all pairs within a distance are put together, too") {
 
 TEST_CASE("lists that are none are refused, and nothing is taken of them") {
   MergedLists lists(6, 2, false);
-  Part part;
+  Pairs part;
   part.allocate({1, 2, 0});
   part.index = {5, 4, 6};
   part.distance = {0.5, 0.25, 0.75};
   const Block a = {1, 2}, b = {4, 1};
-  lists.merge(a, b, part.lists(), 2);
+  lists.merge(a, b, lists_of(part), 2);
   CHECK(lists.limit(PointId{2}) == 0.75);
   CHECK(lists.limit(PointId{1}) == kInf);
   const auto refused = [&](auto change) {
-    Part wrong = part;
+    Pairs wrong = part;
     change(wrong);
-    CHECK_THROWS_AS(lists.merge(a, b, wrong.lists(), 1), std::invalid_argument);
+    CHECK_THROWS_AS(lists.merge(a, b, lists_of(wrong), 1),
+                    std::invalid_argument);
   };
-  refused([](Part& p) { p.count[2] = 1; });
-  refused([](Part& p) { p.count[0] = -1; });
-  refused([](Part& p) { p.index[0] = 7; });
-  refused([](Part& p) { p.index[0] = 0; });
-  refused([](Part& p) { p.index[0] = 2; });
-  refused([](Part& p) {
+  refused([](Pairs& p) { p.count[2] = 1; });
+  refused([](Pairs& p) { p.count[0] = -1; });
+  refused([](Pairs& p) { p.index[0] = 7; });
+  refused([](Pairs& p) { p.index[0] = 0; });
+  refused([](Pairs& p) { p.index[0] = 2; });
+  refused([](Pairs& p) {
     p.index[1] = 6;
     p.distance[1] = 0.75;
   });
-  refused([](Part& p) { p.distance[2] = 0.1; });
-  refused([](Part& p) { p.distance[2] = kInf; });
-  refused([](Part& p) { p.distance[0] = std::nan(""); });
+  refused([](Pairs& p) { p.distance[2] = 0.1; });
+  refused([](Pairs& p) { p.distance[2] = kInf; });
+  refused([](Pairs& p) { p.distance[0] = std::nan(""); });
   CHECK(lists.limit(PointId{2}) == 0.75);
   Answer answer(6, 2);
   CHECK_THROWS_AS(lists.emit(answer.view, {}, 1), std::invalid_argument);
@@ -494,7 +467,7 @@ TEST_CASE("lists that are none are refused, and nothing is taken of them") {
 TEST_CASE("there must be such blocks") {
   const Matrix m = normal("normal", 10, 3, 1);
   const Request r = request_of(all_metrics()[0], 1);
-  Part part;
+  Pairs part;
   const auto refused = [&](Block a, Block b, const Request& request) {
     Between between;
     between.a = a;

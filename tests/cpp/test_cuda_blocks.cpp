@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "answers.hpp"
 #include "cases.hpp"
 #include "core/base/errors.hpp"
 #include "core/contract/centred.hpp"
@@ -427,33 +428,6 @@ TEST_CASE(
   }
 }
 
-namespace {
-
-/// Lists stored one after another.
-class Part final : public WithinRows {
- public:
-  void allocate(const Counts& counts) override {
-    count = counts;
-    first_.assign(1, 0);
-    for (const std::int32_t c : counts)
-      first_.push_back(first_.back() + static_cast<std::size_t>(c));
-    index.assign(first_.back(), -7);
-    distance.assign(first_.back(), -7.0);
-  }
-  Row row(std::int64_t row) override {
-    const std::size_t at = first_[static_cast<std::size_t>(row)];
-    return {index.data() + at, distance.data() + at, nullptr};
-  }
-  Counts count;
-  std::vector<std::int32_t> index;
-  std::vector<double> distance;
-
- private:
-  std::vector<std::size_t> first_;
-};
-
-}  // namespace
-
 TEST_CASE("of a list from a device what is within its row's limit is kept") {
   const Matrix m = normal("normal", 20, 2, 1);
   const auto points = m.source();
@@ -473,7 +447,7 @@ TEST_CASE("of a list from a device what is within its row's limit is kept") {
   lists.take(1, 3, wide, of_b, nullptr);
   lists.take(2, 2, below, of_b, nullptr);
   lists.take(3, 3, wide, of_a, nullptr);
-  Part part;
+  Pairs part;
   lists.write(blocks, part);
   CHECK(part.count == WithinAnswer::Counts{2, 2, 0, 0, 1});
   CHECK(part.index == std::vector<std::int32_t>{11, 12, 11, 12, 5});

@@ -291,35 +291,17 @@ TEST_CASE("pairs within a distance below 0 are found") {
     const Answer all = find(Way::definition, request_for(149), points);
     std::vector<double> sorted = all.distance;
     std::sort(sorted.begin(), sorted.end());
-    struct Rows final : WithinRows {
-      void allocate(const std::vector<std::int32_t>& counts) override {
-        start = {0};
-        for (const std::int32_t c : counts)
-          start.push_back(start.back() + static_cast<std::size_t>(c));
-        index.assign(start.back(), -7);
-        distance.assign(start.back(), -7.0);
-      }
-      Row row(std::int64_t at) override {
-        const std::size_t first = start[static_cast<std::size_t>(at)];
-        return {index.data() + first, distance.data() + first, nullptr};
-      }
-      std::vector<std::size_t> start;
-      std::vector<std::int32_t> index;
-      std::vector<double> distance;
-    };
     for (const std::size_t at : {std::size_t{0}, sorted.size() / 20,
                                  sorted.size() / 3, sorted.size() / 2}) {
       Within within;
       within.limits = {sorted[at]};
-      Rows expected, found;
+      Pairs expected, found;
       const Request r = request_for(1);
       brute_within(r, within, points, nullptr, expected);
       cpu::find_within(r, within, points, nullptr, found, nullptr, nullptr);
       CAPTURE(m.name);
       CAPTURE(sorted[at]);
-      CHECK(found.start == expected.start);
-      CHECK(found.index == expected.index);
-      CHECK(found.distance == expected.distance);
+      CHECK(found == expected);
       CHECK(static_cast<std::size_t>(
                 std::count_if(sorted.begin(), sorted.end(), [&](double x) {
                   return x <= sorted[at];

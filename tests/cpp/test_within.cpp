@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
+#include "answers.hpp"
 #include "core/contract/metrics.hpp"
 #include "core/rows/scan.hpp"
 #include "core/rows/subset.hpp"
@@ -21,60 +21,14 @@ using namespace fsknn;
 
 namespace {
 
-class Rows final : public WithinRows {
- public:
-  void allocate(const std::vector<std::int32_t>& counts) override {
-    for (const std::int32_t count : counts) {
-      const std::size_t size = static_cast<std::size_t>(count);
-      index_.emplace_back(size, -7);
-      distance_.emplace_back(size, -7.0);
-      correlation_.emplace_back(size, -7.0);
-    }
-  }
-  Row row(std::int64_t row) override {
-    return {at(index_, row), at(distance_, row), at(correlation_, row)};
-  }
-  bool operator==(const Rows& other) const {
-    if (index_ != other.index_) return false;
-    for (std::size_t i = 0; i < index_.size(); ++i) {
-      const std::size_t bytes = 8 * distance_[i].size();
-      if (bytes == 0) continue;
-      if (std::memcmp(distance_[i].data(), other.distance_[i].data(), bytes) ||
-          std::memcmp(correlation_[i].data(), other.correlation_[i].data(),
-                      bytes))
-        return false;
-    }
-    return true;
-  }
-  double size() const {
-    double sum = 0;
-    for (const auto& row : index_) sum += static_cast<double>(row.size());
-    return sum;
-  }
-  const std::vector<std::vector<double>>& distances() const {
-    return distance_;
-  }
-
- private:
-  template <class T>
-  static T* at(std::vector<std::vector<T>>& rows, std::int64_t row) {
-    return rows[static_cast<std::size_t>(row)].data();
-  }
-  std::vector<std::vector<std::int32_t>> index_;
-  std::vector<std::vector<double>> distance_, correlation_;
-};
-
-/// The distances of all pairs, ascending.
+/// Those of all pairs, ascending.
 std::vector<double> all_distances(const Request& r, const Matrix& m) {
   Within all;
   all.limits = {std::numeric_limits<double>::max()};
-  Rows rows;
+  Pairs rows;
   brute_within(r, all, m.source(), nullptr, rows);
-  std::vector<double> distances;
-  for (const auto& row : rows.distances())
-    distances.insert(distances.end(), row.begin(), row.end());
-  std::sort(distances.begin(), distances.end());
-  return distances;
+  std::sort(rows.distance.begin(), rows.distance.end());
+  return rows.distance;
 }
 
 /// A distance that some pairs have, to test equality.
@@ -86,7 +40,7 @@ double at_share(const std::vector<double>& distances, double share) {
 
 void check_same(const Request& asked, const Within& asked_within,
                 const RowSource& points, const RowSource* queries) {
-  Rows defined;
+  Pairs defined;
   brute_within(asked, asked_within, points, queries, defined);
   Request r = asked;
   Within within = asked_within;
@@ -95,7 +49,7 @@ void check_same(const Request& asked, const Within& asked_within,
       r.num_threads = threads;
       r.chunk_size = threads == 1 ? 0 : 48;
       within.most_kept = kept;
-      Rows found;
+      Pairs found;
       cpu::find_within(r, within, points, queries, found, nullptr, nullptr);
       CHECK(found == defined);
     }
@@ -169,10 +123,10 @@ TEST_CASE("every pair is within any distance") {
     r.metric = &metric;
     Within within;
     within.limits = {std::numeric_limits<double>::infinity()};
-    Rows rows;
+    Pairs rows;
     cpu::find_within(r, within, fitted.source(), nullptr, rows, nullptr,
                      nullptr);
-    CHECK(rows.size() == 60 * 59);
+    CHECK(rows.index.size() == 60 * 59);
     check_same(r, within, fitted.source(), nullptr);
   }
 }
@@ -191,7 +145,7 @@ TEST_CASE("too many pairs are refused with a distance that fits") {
       Within within;
       within.limits = {limit};
       within.most = most;
-      Rows none;
+      Pairs none;
       try {
         cpu::find_within(r, within, fitted.source(), nullptr, none, nullptr,
                          nullptr);
@@ -202,11 +156,11 @@ TEST_CASE("too many pairs are refused with a distance that fits") {
         CHECK(e.most == most);
         CHECK(e.fits < limit);
         within.limits = {e.fits};
-        Rows rows;
+        Pairs rows;
         cpu::find_within(r, within, fitted.source(), nullptr, rows, nullptr,
                          nullptr);
-        CHECK(rows.size() <= most);
-        CHECK(rows.size() > 0.5 * most);
+        CHECK(rows.index.size() <= most);
+        CHECK(rows.index.size() > 0.5 * most);
       }
     }
   }
@@ -262,7 +216,7 @@ TEST_CASE("too many pairs over common samples are refused from a sample") {
   Within within;
   within.limits = {2.0};
   within.most = 1000;
-  Rows rows;
+  Pairs rows;
   try {
     cpu::find_within(r, within, m.source(), nullptr, rows, nullptr, nullptr);
     FAIL("nothing was thrown");
@@ -271,7 +225,7 @@ TEST_CASE("too many pairs over common samples are refused from a sample") {
     CHECK(e.pairs == doctest::Approx(400 * 399).epsilon(0.01));
     within.limits = {e.fits};
     cpu::find_within(r, within, m.source(), nullptr, rows, nullptr, nullptr);
-    CHECK(rows.size() <= 1000);
-    CHECK(rows.size() > 300);
+    CHECK(rows.index.size() <= 1000);
+    CHECK(rows.index.size() > 300);
   }
 }

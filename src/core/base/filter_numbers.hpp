@@ -25,22 +25,22 @@ enum class FilterNumbers {
 };
 
 struct FilterNumbersEntry {
-  FilterNumbers numbers;
   const char* name;
-  int bits;  ///< bits of a number
+  FilterNumbers numbers;
+  int bits;  ///< of a number
 };
 
 inline constexpr FilterNumbersEntry kFilterNumbers[] = {
-    {FilterNumbers::none, "none", 0},
-    {FilterNumbers::bits, "bits", 1},
-    {FilterNumbers::codes, "codes", 1},
-    {FilterNumbers::int8, "int8", 8},
-    {FilterNumbers::int8_centred, "int8_centred", 8},
-    {FilterNumbers::int16, "int16", 16},
-    {FilterNumbers::int16_centred, "int16_centred", 16},
-    {FilterNumbers::float16, "float16", 16},
-    {FilterNumbers::float16_centred, "float16_centred", 16},
-    {FilterNumbers::float32, "float32", 32}};
+    {"none", FilterNumbers::none, 0},
+    {"bits", FilterNumbers::bits, 1},
+    {"codes", FilterNumbers::codes, 1},
+    {"int8", FilterNumbers::int8, 8},
+    {"int8_centred", FilterNumbers::int8_centred, 8},
+    {"int16", FilterNumbers::int16, 16},
+    {"int16_centred", FilterNumbers::int16_centred, 16},
+    {"float16", FilterNumbers::float16, 16},
+    {"float16_centred", FilterNumbers::float16_centred, 16},
+    {"float32", FilterNumbers::float32, 32}};
 
 constexpr const FilterNumbersEntry& entry_of(FilterNumbers numbers) {
   for (const FilterNumbersEntry& entry : kFilterNumbers)

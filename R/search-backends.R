@@ -1,44 +1,45 @@
 #' What this installation can run on
 #'
-#' `knn_backends()` lists the backends and says why one can't be used: not built
-#' with CUDA, no driver, a driver that is too old (with the versions), no GPU, a
-#' GPU that failed for good, a forked child, an installation that was compiled
-#' for other GPUs. `cuda_devices()` lists the GPUs.
-#' Neither ever throws: without a GPU the one says so and the other is empty,
-#' with the reason as attribute `reason`.
+#' `knn_backends()` lists the backends and says why one can't be used. Reasons
+#' are: a build without CUDA, no driver, a driver that is too old (with the
+#' versions), no GPU, a GPU that failed permanently, a forked child, or an
+#' installation compiled for other GPUs. `cuda_devices()` lists the GPUs.
+#' Neither raises an error. Without a GPU, the former says so, and the latter is
+#' empty, with the reason as attribute `reason`.
 #'
-#' An installation is compiled for the GPUs that are seen where it is built, and
-#' newer ones, or, where none is seen, for all that the package is written for.
-#' To build for all in any case (for a folder that several machines share, say),
-#' install with `FSKNN_CUDA_ARCH=all` in the environment; what else that
-#' variable takes is said at the head of the file `configure`.
+#' An installation is compiled for the GPUs of the machine that builds it, and
+#' for newer ones. If there are none, it is compiled for all GPUs that the
+#' package supports. To build for all in any case (for instance for a folder
+#' that several machines share), install with `FSKNN_CUDA_ARCH=all` in the
+#' environment. The head of the file `configure` has the other values of that
+#' variable.
 #'
-#' A GPU is not started before a call uses it, which would take a fraction of a
-#' second and about 500 MB of its memory, so that the free memory of GPUs that
-#' this R process has not used is not known.
+#' A GPU is started only when a call uses it, because that takes a fraction of a
+#' second and about 500 MB of its memory. The free memory of GPUs that this R
+#' process has not used is therefore unknown.
 #'
 #' @param start Start CUDA on every GPU, to see how much memory each has free?
 #'   `FALSE` by default.
 #'
 #' @returns
-#' `knn_backends()`: a data frame with one row a backend and the columns
-#' `backend` (`"cpu"`, `"cuda"`), `usable` (logical) and `detail` (for the CPU
-#' its instruction sets, slowest first, and its threads; for CUDA the toolkit
-#' and the GPUs that it was not compiled for, or the reason why it can't be
-#' used).
+#' `knn_backends()`: a data frame with one row for each backend. Its columns are
+#' `backend` (`"cpu"`, `"cuda"`), `usable` (logical) and `detail`. For the CPU,
+#' `detail` has the instruction sets, slowest first, and the threads. For CUDA
+#' it has the toolkit and the GPUs that it was not compiled for, or the reason
+#' why it can't be used.
 #'
-#' Instruction sets are `baseline`, which every processor runs; those that are
-#' compiled for x86-64 by GCC, `avx2`, `avx512`, `avx512vnni` and
-#' `avx512popcnt`; and on 64-bit ARM `neon`, `neondot` and `neoni8mm`, the last
-#' two by GCC 10, clang 16 or later ones, or where all is compiled for such
-#' processors. The last one of those that this processor has is taken.
+#' Instruction sets are `baseline`, which every processor runs; `avx2`,
+#' `avx512`, `avx512vnni` and `avx512popcnt`, compiled for x86-64 by GCC; and
+#' `neon`, `neondot` and `neoni8mm` on 64-bit ARM. The last two need GCC 10,
+#' clang 16 or later, or a build for such processors. The last one that this
+#' processor has is used.
 #'
-#' `cuda_devices()`: a data frame of class `cuda_devices` with one row a device
-#' and the columns `device` (the number that the argument `devices` of
-#' [knn_search()] takes), `cuda_id` (CUDA's own, from 0), `name`,
-#' `compute_capability`, `memory_total` and `memory_free` (bytes; `NA` where
-#' CUDA is not started) and `multiprocessors`; no rows when there is no device
-#' to use. GPUs that this installation was not compiled for are left out; then
+#' `cuda_devices()`: a data frame of class `cuda_devices` with one row for each
+#' device. Its columns are `device` (the number for the argument `devices` of
+#' [knn_search()]), `cuda_id` (CUDA's own, from 0), `name`,
+#' `compute_capability`, `memory_total`, `memory_free` (bytes; `NA` if CUDA is
+#' not started) and `multiprocessors`. There are no rows without a usable
+#' device. GPUs that this installation was not compiled for are left out, and
 #' the attribute `left_out` names them.
 #' @seealso [knn_plan()] for what would run where.
 #' @export

@@ -4,41 +4,40 @@
 #' nearest neighbours, by the rules of [knn_search()].
 #'
 #' @inheritParams knn_search
-#' @param x The points, as for [knn_search()]. Row names (column names where
-#'   `points = "columns"` or a `dimred` is taken), if there are any, name the
-#'   points and must be unique.
+#' @param x The points, as for [knn_search()]. If there are row names (column
+#'   names with `points = "columns"` or a `dimred`), they name the points and
+#'   must be unique.
 #' @param k Number of neighbours of each point, a whole number from 1 to the
-#'   number of other points. It is never cut down to fit.
-#' @param subset The points whose edges to find, as for [knn_search()], none of
-#'   them twice. The other points are vertices, to which edges may lead.
+#'   number of other points. It is never reduced to fit.
+#' @param subset The points whose edges are returned, as for [knn_search()],
+#'   without repeats. The other points are vertices, to which edges may lead.
 #'
 #' @returns A data frame of class `knn_edges` with one row for each edge, in the
 #'   order of the points in `x` (or of `subset`), then of rank:
-#'   * `from`, `to`: the point and its neighbour, as row names of `x` where it
-#'     has any (character), else as row numbers (integer);
+#'   * `from`, `to`: the point and its neighbour, as row names of `x` if it has
+#'     any (character), otherwise as row numbers (integer);
 #'   * `rank`: 1 for the nearest neighbour, to k;
 #'   * `distance`: double;
 #'   * `correlation`: for correlations only, the signed r,
 #'     whatever `sign` is;
 #'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only:
 #'     see [metrics];
-#'   * `block`: with `block` only, that of the neighbour, a factor.
+#'   * `block`: the block of the neighbour, a factor; with `block` only.
 #'
-#'   Its attribute `vertices` is a data frame whose column `name` holds all
-#'   points in order, isolated ones too; `metric`, `sign`, `k` and
-#'   `num_features` are attributes as well, and `weighted` (`TRUE`) where
-#'   samples had weights, `num_covariates` where rows were adjusted. Taking rows
-#'   with `[` keeps them. It prints with a line that says how many points of
-#'   how many features there were: a matrix with its points in columns (see
-#'   `points`) is seen at once. There is nothing in the result that depends on
-#'   the backend.
-#'   With `block` ranks go from 1 to k in each block, and edges of one point
-#'   stand block by block; an attribute `between` says where they lead if it is
-#'   not to all blocks.
+#'   The attribute `vertices` is a data frame whose column `name` holds all
+#'   points in order, including isolated ones. Further attributes are `metric`,
+#'   `sign`, `k` and `num_features`. There is also `weighted` (`TRUE`) if
+#'   samples had weights, and `num_covariates` if rows were adjusted. Selecting
+#'   rows with `[` keeps them. The first printed line has the numbers of points
+#'   and features, so a matrix with its points in columns (see `points`) is
+#'   noticed at once. Nothing in the result depends on the backend.
+#'   With `block`, ranks are from 1 to k in each block, and the edges of a point
+#'   are in order of the blocks. The attribute `between` says where they lead,
+#'   unless that is to all blocks.
 #'
-#'   The column is called `distance`, and no column `weight`, since igraph takes
-#'   a `weight` by itself and reads it as similarity in some functions and as
-#'   length in others: see [as_igraph()].
+#'   The column is called `distance` rather than `weight`, because igraph uses a
+#'   column `weight` automatically. Some of its functions read it as a
+#'   similarity and others as a length: see [as_igraph()].
 #' @inheritSection knn_search Blocks
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values
@@ -46,9 +45,9 @@
 #' @inheritSection knn_search Workers
 #' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
-#' @seealso [as_igraph()] for a graph, [knn_search()] for plain matrices, and
-#'   with its `output` for graphs with more edges than a data frame can hold,
-#'   2^31 - 1 (edges have none: see [knn_output()]).
+#' @seealso [as_igraph()] for a graph, [knn_search()] for plain matrices. Its
+#'   argument `output` is for graphs with more than 2^31 - 1 edges, the maximum
+#'   of a data frame (see [knn_output()]).
 #' @export
 #' @examples
 #' x <- matrix(rnorm(100 * 12), nrow = 100)

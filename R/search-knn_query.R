@@ -2,33 +2,34 @@
 #'
 #' Finds, for each row of `query`, the k rows of `x` with the smallest distance,
 #' by the same rules as [knn_search()]. A point of `query` that is also in `x`
-#' is found: it is not excluded. For some rows only, give these as `query`.
+#' is not excluded. To search for some rows only, give these as `query`.
 #'
 #' @inheritParams knn_search
 #' @param x The points to search: as for [knn_search()]. One row is enough.
-#' @param query The points whose neighbours to find, with the features (columns)
-#'   of `x`: anything that `x` can be. Where both have names, features are
-#'   matched by name, in any order, and those that `x` has not are left out.
-#'   Otherwise they must be as many, in the same order. `points`, `assay` and
-#'   `dimred` are for both, but a plain matrix beside a container needs `points`
-#'   only.
+#' @param query The points whose neighbours are returned, with the features
+#'   (columns) of `x`. It may be anything that `x` can be. If both have names,
+#'   features are matched by name, in any order, and those that `x` does not
+#'   have are ignored. Otherwise both must have the same features in the same
+#'   order. `points`, `assay` and `dimred` apply to both, but only `points`
+#'   applies to a plain matrix beside a container.
 #' @param k Number of neighbours of each point of `query`, a whole number from 1
-#'   to the number of points of `x`; or one number for each, from 0: then
-#'   `index` and `distance` are lists.
+#'   to the number of points of `x`. It may also be one number for each point,
+#'   from 0: then `index` and `distance` are lists.
 #'
 #' @param block `NULL` (default), or the block of each point of `x`, as for
-#'   [knn_search()]: each point of `query` has its k nearest in each block then.
+#'   [knn_search()]. Each point of `query` then has its k nearest in each block.
 #'
-#' @returns With `output` what [read_knn_shards()] gives. Else a list of class
-#'   `knn_neighbours`, whose print is a summary, of two matrices with one row
-#'   for each point of `query`, in its order, and k columns, the nearest first:
+#' @returns With `output`, the value of [read_knn_shards()]. Otherwise a list of
+#'   class `knn_neighbours`, which prints as a summary. It holds two matrices
+#'   with one row for each point of `query`, in its order, and k columns, the
+#'   nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double, their distances.
 #'
 #'   With `block` they have k columns for each block, in the order of its
-#'   levels. Rows have the names of `query`, if it has some. With
-#'   `constant = "isolate"` the rows of isolated points of `query` are `NA`, and
-#'   no isolated point of `x` is found.
+#'   levels. Rows have the names of `query`, if it has any. With
+#'   `constant = "isolate"`, the rows of isolated points of `query` are `NA`,
+#'   and isolated points of `x` are never found.
 #' @inheritSection knn_search Last bits
 #' @inheritSection knn_search Errors
 #' @inheritSection knn_search Missing values

@@ -1,46 +1,46 @@
 #' How many of the nearest neighbours an approximate search found
 #'
-#' Compares the neighbours that an approximate index gave (Annoy, HNSW, nearest
+#' Compares the neighbours from an approximate index (Annoy, HNSW, nearest
 #' neighbour descent) with the exact ones, for each point and overall.
 #'
-#' A point's recall is the share of its k nearest neighbours that were found, k
-#' being the number that `approx` has of it, which may differ from point to
-#' point. Where several points tie for the k-th place, any of them that fill the
-#' places left are right: with more than k columns in `exact`, all that are as
-#' near as the k-th count, but no more of them than places that nearer points
-#' leave. Ties that go on past the last column of `exact` can't be told from it.
-#' So there is a range: `recall` counts what is known to be right, and `at_most`
-#' takes what `exact` does not have as right for the points whose ties may go
-#' on. Give `exact` a few more neighbours to close it. Where `exact` has missing
-#' neighbours at the end of a row there are no others, and k is the number that
-#' there are.
+#' A point's recall is the share of its k nearest neighbours that were found. k
+#' is the number of its neighbours in `approx`, which may differ between points.
+#' If several points tie for the k-th place, any choice of them is right. With
+#' more than k columns in `exact`, all points at the distance of the k-th count,
+#' but no more than there are places left by nearer points. Ties that continue
+#' beyond the last column of `exact` are unknown. The result is therefore a
+#' range: `recall` counts the neighbours that are known to be right. `at_most`
+#' also counts neighbours outside `exact`, for points whose ties may continue.
+#' To close the range, give `exact` a few more neighbours. If a row of `exact`
+#' ends with missing neighbours, there are no others, and k is the number that
+#' exist.
 #'
-#' Rows may also be queries, or a `subset` of the points, in both the same. Both
-#' are compared as they are then; an index of `exact` greater than the number of
-#' rows tells it, else say `queries = TRUE`.
+#' Rows may also be queries, or a `subset` of the points, if they are the same
+#' in both. Both are then compared unchanged. An index in `exact` above the
+#' number of rows implies this; otherwise say `queries = TRUE`.
 #'
 #' @param approx,exact Neighbours of the same points, in any shape that
 #'   [as_knn()] takes, or shards ([read_knn_shards()]), which are compared by
-#'   blocks of rows. Points are matched by name if both sides have names; the
-#'   result is then in the order of `exact`. Otherwise they must be in the same
+#'   blocks of rows. Points are matched by name if both sides have names, and
+#'   the result is in the order of `exact`. Otherwise they must be in the same
 #'   order. `exact` needs distances, and at least as many neighbours of each
 #'   point as `approx`.
 #' @param ... Must be empty.
-#' @param queries Are the rows other points than those that the indices are
-#'   numbers of, or only some of them (default: `FALSE`)? See Details.
+#' @param queries Are the rows points other than those that the indices number,
+#'   or only some of them (default: `FALSE`)? See Details.
 #'
 #' @returns A list of class `knn_recall` with a print method:
 #'   * `recall`, `at_most`: overall, from 0 to 1, the mean over all neighbours;
 #'   * `per_point`: a data frame with `recall` and `at_most` of each point, `NA`
 #'     for points without neighbours in `exact`;
-#'   * `k`, `num_points`: what was compared (`k` one number, or one for each
-#'     point where they differ); `perfect`: the share of points all of whose
-#'     neighbours are right.
+#'   * `k`, `num_points`: the numbers of neighbours and points compared (`k` is
+#'     one number, or one for each point if they differ); `perfect`: the share
+#'     of points whose neighbours are all right.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: neighbours in no shape that is known, of
-#' different numbers of points, or with fewer exact ones; a row with its own
-#' number where none should be; an index that is no number of a point; distances
-#' in `exact` that are missing or below 0.
+#' Errors of class `fsknn_argument_error` are: neighbours in an unknown shape,
+#' for different numbers of points, or with fewer exact ones; a row with its own
+#' number where none is allowed; an index that is not the number of a point;
+#' distances in `exact` that are missing or below 0.
 #' @seealso [convert_knn()] for the shapes.
 #' @export
 #' @examples

@@ -1,11 +1,11 @@
 #' What the last search was like
 #'
-#' Facts about the last search of this R session that ended well: where it ran,
-#' how much work the filter left to the exact step, where the time went. They
-#' are kept apart from the answer, which is the same to the last bit however it
-#' was found.
+#' Facts about the last search of this R session that completed: where it ran,
+#' how many pairs the filter left to the exact step, and where the time went.
+#' They are separate from the answer, which is the same to the last bit in any
+#' case.
 #'
-#' @returns `NULL` where there was no search yet; else a list of class
+#' @returns `NULL` if there was no search yet, otherwise a list of class
 #'   `knn_stats`, with a print method:
 #'   * `backend`, `metric`, `sign`, `weighted` (whether samples had weights),
 #'     `num_covariates` (what points were adjusted for),
@@ -28,18 +28,18 @@
 #'   * `rows_short`: with `na = "pairwise"`, points with fewer than k
 #'     neighbours;
 #'   * `filtered`: whether there was a filter (on a GPU there may be none for
-#'     large `k` and long rows: see [knn_plan()]), `filter_form`, the
-#'     numbers in it by name, and `filter_bits`, the bits of each (1, 8, 16 or
-#'     32; 0 without a filter), which data and hardware decide: `"bits"`,
-#'     `"codes"` (small whole numbers), `"int8"`, `"int16"`, `"float16"` or
-#'     `"float32"`, and those of products also of rows beside a centre
-#'     (`"int8_centred"` and so on), or `"none"`; `streamed`: whether points
-#'     were read more than once, as they did not fit the GPU's memory;
+#'     large `k` and long rows: see [knn_plan()]). `filter_form` is the name of
+#'     its number form, and `filter_bits` the bits of a number (1, 8, 16 or 32;
+#'     0 without a filter). Data and hardware decide between `"bits"`, `"codes"`
+#'     (small whole numbers), `"int8"`, `"int16"`, `"float16"`, `"float32"` and
+#'     `"none"`. Products may also use rows relative to a centre
+#'     (`"int8_centred"` and so on). `streamed`: whether points were read more
+#'     than once, because they did not fit in the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
 #'     (filter, exact step and selection), `emit` (the answer's matrices or
 #'     edges), `device` (on GPUs, from prepared points to merged lists; part of
 #'     `search`), and `call`, the whole call of the core;
-#'   * `bytes_device`: the most memory held at a time on any one GPU.
+#'   * `bytes_device`: the maximum memory in use on any one GPU.
 #' @seealso [knn_plan()] for what a search would be like.
 #' @export
 #' @examples

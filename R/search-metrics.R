@@ -1,20 +1,20 @@
 #' The metrics
 #'
-#' What the argument `metric` of [knn_search()] and the other verbs may be.
+#' Values of the argument `metric` of [knn_search()] and the other verbs.
 #'
 #' `r metric_help()`
 #'
-#' Which of them a question asks for is in `vignette("fsknn")`, how each is
-#' computed in `vignette("proofs")`, how another is added in
-#' `vignette("extending")`.
+#' `vignette("fsknn")` says which metric suits which question,
+#' `vignette("proofs")` how each is computed, and `vignette("extending")` how to
+#' add another.
 #'
 #' @section Data of 0 and 1:
-#' Where all values are 0 or 1, a bit each is enough for `"jaccard"`,
-#' `"sorensen"`, `"proportional"`, `"manhattan"` and `"euclidean"`: what two
-#' rows have in common is counted, exactly, some four times faster than numbers
-#' are compared. The data are looked at, so nothing need be asked for; answers
-#' are the same. GPUs of compute capability 8.0 or more do so under `"jaccard"`
-#' and `"sorensen"`, whose data are 0 and 1 always.
+#' If all values are 0 or 1, one bit for each is sufficient for `"jaccard"`,
+#' `"sorensen"`, `"proportional"`, `"manhattan"` and `"euclidean"`. Counting the
+#' common ones is exact, and about four times faster than comparing numbers.
+#' This is detected in the data and needs no argument, and answers are the same.
+#' GPUs of compute capability 8.0 or higher do so under `"jaccard"` and
+#' `"sorensen"`, whose data are always 0 and 1.
 #'
 #' @section Proportional Similarity, Sorensen and Jaccard:
 #' The similarity of two rows is the double 2 sum(min(a, b)) / sum(a + b), or
@@ -28,19 +28,21 @@
 #' similarity is 1 - distance, which differs by at most 5.6e-17.
 #'
 #' @section Inner product:
-#' The distance of `"inner_product"` is the sum of the products of the two rows'
-#' values, with its sign turned: the nearest are those with the largest product,
-#' as long rows that point the same way. It is below 0 for most neighbours, has
-#' no lower end, and a point need not be the nearest to itself: [knn_search()]
-#' and the other verbs leave a point out of its own neighbours by its number, as
-#' they always do, and never by a distance. A row of zeros is at distance 0 from
-#' all rows. Products beyond the range of a double are a `fsknn_range_error`.
+#' The distance of `"inner_product"` is minus the sum of the products of the two
+#' rows' values. The nearest rows are those with the largest product, for
+#' instance long rows in the same direction. The distance is below 0 for most
+#' neighbours and has no lower bound, and a point need not be the nearest to
+#' itself. [knn_search()] and the other verbs exclude a point from its own
+#' neighbours by its number, as they always do, and never by a distance. A row
+#' of zeros is at distance 0 from all rows. Products beyond the range of a
+#' double are a `fsknn_range_error`.
 #'
-#' [within_search()] and [within_query()] take limits below 0 under it:
+#' [within_search()] and [within_query()] take limits below 0 for it:
 #' `distance = -5` finds the pairs whose product is at least 5. There is no
 #' `sign`, and no `weights` (multiply the columns by their square roots).
 #'
-#' What takes a distance for a length, or makes a similarity of it, says no:
+#' Functions that use a distance as a length, or convert it to a similarity,
+#' refuse:
 #' * [mst_knn()] of a matrix and [FsknnParam()] refuse the metric;
 #' * [spanning_forest()], [mst_knn()] of a graph, [plot_neighbourhood()] and
 #'   [knn_recall()] distances below 0;
@@ -50,8 +52,8 @@
 #' * [convert_knn()] the shapes in which a point is its own first neighbour at
 #'   distance 0 (`"uwot"`, `"rnndescent"`, `"RANN"`, `"Seurat"`).
 #'
-#' [snn_graph()], [undirected_edges()] and [combine_graphs()] read who is a
-#' neighbour of whom, and take it.
+#' [snn_graph()], [undirected_edges()] and [combine_graphs()] need only to know
+#' who is a neighbour of whom, and accept it.
 #'
 #' @section Ties of ranks:
 #' Under `"spearman"` r is made of whole numbers, twice the ranks less d + 1 for
@@ -81,18 +83,18 @@
 #' filter, pair by pair. That is slower. The triples of such data are compared
 #' one by one, on the CPU.
 #'
-#' With `na = "pairwise"` all of this holds for the features that two rows have
-#' in common: a huge value that the other row lacks takes no digits from their
-#' distance or correlation.
+#' With `na = "pairwise"`, all of this holds for the features that two rows have
+#' in common. A huge value that the other row lacks does not reduce the accuracy
+#' of their distance or correlation.
 #'
 #' @section Over common features:
-#' With `na = "pairwise"` a pair is taken over the m of the d features that both
-#' rows have. Correlations (`"pearson"`, `"spearman"`) are those of these
-#' features; differences are their mean, scaled to d: `"euclidean"` is
-#' sqrt(d / m * sum((a - b)^2)) and `"manhattan"` d / m * sum(|a - b|), the sums
-#' over the m. So a pair that lacks nothing has the distance that it has
-#' without missing values, and distances of pairs with few and with many
-#' features in common can be compared. The other metrics have no such form.
+#' With `na = "pairwise"`, a pair is compared over the m of the d features that
+#' both rows have. Correlations (`"pearson"`, `"spearman"`) are those of these
+#' features. Differences are their mean, scaled to d: `"euclidean"` is sqrt(d /
+#' m * sum((a - b)^2)) and `"manhattan"` d / m * sum(|a - b|), with sums over
+#' the m. So a pair without missing values has its usual distance, and distances
+#' of pairs with few and with many common features are comparable. The other
+#' metrics have no such form.
 #' @seealso [knn_search()]
 #' @name metrics
 #' @examples

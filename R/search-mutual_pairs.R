@@ -1,28 +1,30 @@
 #' Mutual nearest neighbours between blocks
 #'
-#' Finds the pairs of points of two different blocks that have each other among
-#' their k nearest in the other's block (Haghverdi et al. 2018,
-#' \doi{10.1038/nbt.4091}): the anchors from which other packages correct
-#' batches. They are exact, for all pairs of blocks by one search. Nothing is
-#' corrected here.
+#' Finds the pairs of points of two different blocks that are among each other's
+#' k nearest in the other's block (Haghverdi et al. 2018,
+#' \doi{10.1038/nbt.4091}). Other packages use these as anchors for batch
+#' correction. They are exact, and one search finds them for all pairs of
+#' blocks. Nothing is corrected here.
 #'
 #' @inheritParams knn_graph
 #' @param block The block of each point (a batch, a donor): a factor, or any
-#'   vector that makes one, with one value for each point of `x` and none
-#'   missing, in their order, by name, or as the name of a column: as for
+#'   vector that can become one, with one value for each point of `x` and none
+#'   missing. Values are in order, by name, or the name of a column, as for
+#'   [knn_search()]. There must be at least two blocks, each with at least k
+#'   points.
 #'   [knn_search()]. Two blocks or more, each with k points or more.
 #' @param k Number of neighbours of each point in each other block.
 #'
-#' @returns An edge data frame of class `knn_edges`, undirected, each pair once,
-#'   in order of `from` and `to`, as names or numbers of points (`from` stands
-#'   first in `x`), with the columns
+#' @returns An undirected edge data frame of class `knn_edges`. It has each pair
+#'   once, in order of `from` and `to`, as names or numbers of points (`from` is
+#'   the earlier one in `x`). Its columns are
 #'   * `rank_from`: that of `from` among the neighbours of `to` in its block;
 #'     `rank_to`: that of `to` among those of `from`;
 #'   * `distance`; `correlation`, for correlations; `similarity`, for
 #'     `"proportional"`, `"sorensen"` and `"jaccard"`;
 #'   * `block_from`, `block_to`: the points' blocks.
 #'
-#'   Of two blocks these are the pairs of
+#'   For two blocks, these are the pairs of
 #'   `BiocNeighbors::findMutualNN(x1, x2, k1 = k)` (`metric = "euclidean"`).
 #' @inheritSection knn_search Errors
 #' @seealso [knn_graph()], whose `block` has all neighbours in each block;

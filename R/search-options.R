@@ -1,6 +1,6 @@
-#' Which search can be told what
+#' Options of the searches
 #'
-#' All searches have the same options, by the same names, with the same meaning,
+#' All searches share the same options, with the same names and meanings,
 #' wherever they make sense. [knn_search()] describes them.
 #'
 #' | | `subset` | `BPPARAM`, `checkpoint` | `weights` | `adjust`, `data` | `na` | `block` |
@@ -22,46 +22,52 @@
 #' | [FsknnParam()] | no (6) | no (6) | yes | no (6) | yes | no (6) |
 #' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) | no (7) | no (7) |
 #'
-#' 1. `query` has the rows whose neighbours to find: give some of them alone.
-#' 2. `point` (or `outcome`) says whose neighbours are found. That takes one pass
-#'    over the points, or two, of which nothing could be dealt out or kept.
-#' 3. The tree is that of all points of `x`: that of some is `mst_knn(x[some, ])`.
-#' 4. The tree is that of all pairs, and those with too few samples in common have
-#'    no distance. `mst_knn(knn_graph(x, na = "pairwise"))` takes those that have.
-#' 5. A plan is of one search in this process, or, with `hosts`, of many on one
-#'    folder; of some points among all it is that with `query =` their number.
-#' 6. BiocNeighbors' functions have a `subset` and a `BPPARAM` of their own, which
-#'    are heard, and would not know a folder again. Their features are mostly
+#' 1. `query` has the rows whose neighbours are returned: give only some of
+#'    them.
+#' 2. `point` (or `outcome`) says whose neighbours are returned. That takes one
+#'    or two passes over the points, with nothing to distribute or store.
+#' 3. The tree is that of all points of `x`. For some points, use
+#'    `mst_knn(x[some, ])`.
+#' 4. The tree is that of all pairs, and those with too few samples in common
+#'    have no distance. `mst_knn(knn_graph(x, na = "pairwise"))` uses the
+#'    others.
+#' 5. A plan is for one search in this process or, with `hosts`, for many
+#'    processes in one folder. For some points among all, use `query =` with
+#'    their number.
+#' 6. BiocNeighbors' functions have their own `subset` and `BPPARAM`, which are
+#'    used, but they could not use a folder again. Their features are mostly
 #'    components, which have no covariates. Points without neighbours, which
 #'    `na = "pairwise"` may leave, are an error there.
-#' 7. These take a graph as it is. What holds was said where it was made.
-#' 8. Pairs within a distance are the same whatever the blocks: take those whose
-#'    ends are of the blocks that are wanted.
-#' 9. By resamples, or by permutations, in place of points.
-#' 10. `edges` are those that are tested: give some of them.
-#' 11. The graphs of resamples, and those of chance, have one list of each point.
-#' 12. All points have their part in the answer; what is left out at a time is
-#'    said by `folds`, or is in another block. With `select` each fold is a
-#'    search of its own, for which there is no `BPPARAM` and no `checkpoint`.
+#' 7. These take a graph as it is. The options were given when it was made.
+#' 8. Pairs within a distance do not depend on blocks: select those with ends in
+#'    the blocks of interest.
+#' 9. A task is some of the resamples, or permutations, rather than points.
+#' 10. `edges` are those that are tested: give only some of them.
+#' 11. The graphs of resamples, and those of chance, have one list for each
+#'     point.
+#' 12. All points contribute to the answer. `folds` says what is left out at a
+#'    time, or it is in another block. With `select`, each fold is a separate
+#'    search, without `BPPARAM` and `checkpoint`.
 #' 13. Points are samples or cells there, whose features have no covariates.
-#' 14. Its own page says why, and what to do.
-#' 15. Rows with missing values are those that are searched for, over the columns
-#'     that both rows have.
-#' 16. Triples are of all points, or with `query` of those that have some. A
-#'     search is cut up by `stage`. Weighted samples are scaled columns of `x`.
+#' 14. The page of this verb says why, and what to do.
+#' 15. Rows with missing values are searched for, over the columns that both
+#'     rows have.
+#' 16. Triples are of all points or, with `query`, those with some of them.
+#'     `stage` divides a search. For weighted samples, scale the columns of `x`.
 #'
-#' [knn_search()] and [knn_query()] have `output`, too, for answers that are to
-#' go to a folder: [knn_output()] says why others have not.
+#' [knn_search()] and [knn_query()] also have `output`, which writes the answer
+#' to a folder. [knn_output()] says why others have not.
 #'
-#' `block` goes with all other options, but for a `k` of each point's own.
-#' `weights` and `adjust` are for `"pearson"` and `"spearman"`; so is
-#' `na = "pairwise"`, with neither of them, which is for `"euclidean"` and
-#' `"manhattan"` too. `na = "mean"` is for every metric but those of binary data.
-#' [metafeatures()], which have no missing values, take no `na`.
+#' `block` can be combined with all other options, except with a `k` for each
+#' point. `weights` and `adjust` are for `"pearson"` and `"spearman"`.
+#' `na = "pairwise"` is for these, too, but without `weights` and `adjust`, and
+#' also for `"euclidean"` and `"manhattan"`. `na = "mean"` is for every metric
+#' except those of binary data. [metafeatures()], which have no missing values,
+#' take no `na`.
 #'
 #' The answer is the same, to the last bit, with and without `BPPARAM` and
-#' `checkpoint`; with a `subset` it is the rows (or the edges) that the whole
-#' answer has for these points.
+#' `checkpoint`. With a `subset`, it is the rows (or the edges) of the whole
+#' answer for these points.
 #' @section Names:
 #' All verbs match the values for points or samples by one rule. It holds for
 #' `weights`, `adjust`, `data`, `outcome`, `block`, `labels`, `groups`, `strata`
@@ -73,9 +79,9 @@
 #' that are whole numbers do not count as names. A column of a container's own
 #' table is in the order of its samples (or rows).
 #'
-#' The features of a `query` are matched by name, too. It may have more features
-#' than `x`, which are left out then.
-#' @seealso [knn_search()] for what each of them means.
+#' The features of a `query` are matched by name, too. If it has more features
+#' than `x`, the others are ignored.
+#' @seealso [knn_search()] for the meaning of each option.
 #' @name search_options
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)

@@ -1,21 +1,20 @@
 #' Connectivity over all pairs
 #'
-#' The connectivity of each point in a weighted correlation network of all n
-#' points: the sum over all others of their similarity, raised to a power. For
-#' each of some powers at once, in one pass over all n (n - 1) / 2 pairs, with
-#' no matrix of them: the points, and up to 16 numbers for each point and power,
-#' are all that is held.
+#' Computes the connectivity of each point in a weighted correlation network of
+#' all n points: the sum of its similarities to all others, raised to a power.
+#' Several powers are computed at once, in one pass over all n (n - 1) / 2
+#' pairs, without a matrix of them. Memory holds only the points, and up to 16
+#' numbers for each point and power.
 #'
 #' @details
-#' The similarity of a correlation r is |r| for `type = "unsigned"`,
-#' (1 + r) / 2 for `"signed"`, and r, or 0 for an r below 0, for
-#' `"signed hybrid"` (Zhang and Horvath 2005; Langfelder and Horvath 2008). All
-#' r are made in double, as [knn_search()] makes them, and sums are added up in
-#' an order that depends on the number of points alone: not on the number of
-#' threads. With `na = "pairwise"`, which is how WGCNA takes missing values, a
-#' pair without a value counts 0.
+#' The similarity of a correlation r is |r| for `type = "unsigned"` and (1 + r)
+#' / 2 for `"signed"`. For `"signed hybrid"` it is r, or 0 for an r below 0
+#' (Zhang and Horvath 2005; Langfelder and Horvath 2008). All r are computed in
+#' double, as in [knn_search()]. The order of summation depends only on the
+#' number of points, not on the number of threads. With `na = "pairwise"`, which
+#' is how WGCNA treats missing values, a pair without a value counts 0.
 #'
-#' It runs on CPUs, and has no `backend`.
+#' It runs on CPUs and has no argument `backend`.
 #'
 #' @inheritParams pair_histogram
 #' @param powers The powers, numbers of 1 or more. Those of
@@ -25,13 +24,13 @@
 #' @param metric A correlation: `"pearson"` (default), `"spearman"` or
 #'   `"bicor"`.
 #' @param constant What to do with points for which the metric has no value (see
-#'   [knn_search()]): `"error"` (default), or `"isolate"`, for which they are in
-#'   no sum, and have `NA`.
+#'   [knn_search()]): `"error"` (default), or `"isolate"`, which leaves them out
+#'   of all sums and gives them `NA`.
 #'
 #' @returns A list of class `pair_connectivity`: `k`, a matrix with a row for
-#'   each point, named as it is, and a column for each power; `powers`, `type`,
+#'   each point, with its name, and a column for each power; `powers`, `type`,
 #'   `metric`, `weighted` and `num_covariates`. [soft_threshold()] makes WGCNA's
-#'   table of it. `as.data.frame()` gives `name` (or number), `power` and `k`.
+#'   table from it. `as.data.frame()` gives `name` (or number), `power` and `k`.
 #' @section Errors:
 #' As for [knn_search()], of class `fsknn_argument_error`.
 #' @inheritSection pair_histogram Missing values

@@ -1,46 +1,46 @@
 #' Histograms of all pairs
 #'
 #' Counts how many of all n (n - 1) / 2 pairs of points have a similarity, or a
-#' distance, in each of some bins: exactly, and without keeping any pair. So
-#' the threshold of a graph can be chosen before there is one, for more points
-#' than a matrix of all pairs could be held of.
+#' distance, in each of some bins, exactly and without storing any pair. So one
+#' can choose the threshold of a graph in advance, even for more points than a
+#' matrix of all pairs could hold.
 #'
 #' @details
-#' A pair counts by the exact double that [threshold_graph()] and
-#' [within_search()] compare: a bin holds what is at least its lower break, and
-#' less than its upper one; the last bin holds what equals the last break, too.
-#' So with a similarity the pairs from a break upwards are as many as
-#' `threshold_graph(min_similarity = )` of this break has edges.
+#' A pair is counted by the exact double that [threshold_graph()] and
+#' [within_search()] compare. A bin includes its lower break and excludes its
+#' upper one; the last bin also includes the last break. So the number of pairs
+#' with a similarity from a break upwards is the number of edges of
+#' `threshold_graph(min_similarity = )` for this break.
 #'
 #' On CPUs, under correlations, the cosine and the Euclidean distance, a pair is
-#' first looked at in whole numbers of 16 bits. Where what they leave open lies
-#' whole within a bin, that is the pair's; the others, near a break, are
-#' computed in double: `vignette("proofs")` has the proof. With bins narrower
-#' than twice what is left open (about 6e-4 of r for 300 samples) all pairs are.
-#' Where all values are 0 and 1, common bits are counted instead, also under
-#' Manhattan distances, Proportional Similarity, Jaccard and Sorensen: these
-#' four, and the Euclidean distance, they tell exactly, however narrow the bins.
-#' Otherwise, under the other metrics and with `na = "pairwise"` where values
-#' are missing, all pairs are computed in double, which takes longer. GPUs
-#' compute all pairs in double, but none over common samples: with values
-#' missing and `na = "pairwise"` the CPU counts.
+#' first compared in 16-bit integers, which give an interval. If the interval is
+#' within one bin, the pair is counted there. Others, near a break, are computed
+#' in double: `vignette("proofs")` has the proof. If bins are narrower than
+#' twice the interval (about 6e-4 of r for 300 samples), all pairs are. If all
+#' values are 0 and 1, common bits are counted instead, also under Manhattan
+#' distances, Proportional Similarity, Jaccard and Sorensen. For these four, and
+#' the Euclidean distance, counts are exact for bins of any width. Under other
+#' metrics, and with `na = "pairwise"` if values are missing, all pairs are
+#' computed in double, which takes longer. GPUs compute all pairs in double, but
+#' not over common samples: with missing values and `na = "pairwise"`, the CPU
+#' counts.
 #'
 #' @inheritParams within_search
-#' @param breaks The breaks between bins: two numbers or more, ascending, of
-#'   which the first may be `-Inf` and the last `Inf`; or the number of bins, a
-#'   whole number. They are of equal width then, over all values that there can
-#'   be; under metrics without a largest value from the least to the largest
-#'   that there is, for which all pairs are computed once more, in double (and
-#'   fewer where there are no more doubles between these to part them).
-#' @param value `"similarity"` or `"distance"`. `NULL` (default) takes the
-#'   similarity where the metric has one: r for correlations (|r| under
-#'   `sign = "absolute"`, -r under `sign = "negative"`), the cosine, and that of
+#' @param breaks The breaks between bins: two or more ascending numbers, of
+#'   which the first may be `-Inf` and the last `Inf`. Or the number of bins, a
+#'   whole number. These have equal widths and cover all possible values. Under
+#'   metrics without a largest value they cover the observed values, for which
+#'   all pairs are computed once more, in double. (There are fewer bins if there
+#'   are not enough doubles between the two ends.)
+#' @param value `"similarity"` or `"distance"`. `NULL` (default) is the
+#'   similarity if the metric has one: r for correlations (|r| with
+#'   `sign = "absolute"`, -r with `sign = "negative"`), the cosine, and that of
 #'   [threshold_graph()] for `"proportional"`, `"jaccard"` and `"sorensen"`.
 #' @param constant What to do with points for which the metric has no value (see
-#'   [knn_search()]): `"error"` (default), or `"isolate"`, which counts no pair
-#'   of them, and is an error where too few others are left.
-#' @param max_memory The most memory to use for an `x` that is read by blocks,
-#'   as for [knn_search()].
+#'   [knn_search()]): `"error"` (default), or `"isolate"`, which counts none of
+#'   their pairs and is an error if too few other points are left.
+#' @param max_memory The maximum memory for an `x` that is read by blocks, as
+#'   for [knn_search()].
 #'
 #' @returns A list of class `pair_histogram`:
 #'   * `breaks`: the breaks, double;
@@ -51,23 +51,24 @@
 #'     in common, or a row that does not vary on them;
 #'   * `exact`: pairs that were computed in double;
 #'   * `num_points`, `num_isolated`: points, and those left out of all pairs;
-#'   * `metric`, `sign`, `value`, `weighted`, `num_covariates`: of what.
+#'   * `metric`, `sign`, `value`, `weighted`, `num_covariates`: the settings of
+#'     the search.
 #'
 #'   `as.data.frame()` gives a row for each bin: `lower`, `upper`, `count`, and
-#'   `share` of all pairs. `summary()` gives for each break but the last the
-#'   pairs from there upwards (of a distance: those below), their share, and how
-#'   many a point has of them on average. `plot()` draws the bins; it needs
-#'   ggplot2. Nothing of it depends on the number of threads or GPUs, and
-#'   `exact` alone on the backend.
+#'   `share` of all pairs. `summary()` gives, for each break but the last, the
+#'   pairs from there upwards (for a distance: those below), their share, and
+#'   their average number for a point. `plot()` draws the bins and needs
+#'   ggplot2. The result does not depend on the number of threads or GPUs, and
+#'   only `exact` depends on the backend.
 #' @section Errors:
-#' As for [knn_search()], of class `fsknn_argument_error`: breaks that are not
-#' ascending, and a similarity of a metric that has none. A distance beyond the
-#' range of a double is a `fsknn_range_error`.
+#' Errors are those of [knn_search()], of class `fsknn_argument_error`, also for
+#' breaks that are not ascending and for a similarity of a metric that has none.
+#' A distance beyond the range of a double is a `fsknn_range_error`.
 #' @section Missing values:
-#' `na` and `min_pairs` mean what they mean in [knn_search()], whose help has
-#' the section "Missing values". Under `na = "pairwise"` a pair with fewer than
-#' `min_pairs` samples in common, or with a row that does not vary on them, has
-#' no value: it is in no bin, and counts 0 in a sum.
+#' `na` and `min_pairs` have the same meaning as in [knn_search()], whose help
+#' has the section "Missing values". Under `na = "pairwise"`, a pair with fewer
+#' than `min_pairs` samples in common, or with a row that does not vary on them,
+#' has no value. It is in no bin, and counts 0 in a sum.
 #' @inheritSection knn_search Covariates
 #' @inherit knn_search references
 #' @seealso [threshold_graph()] and [within_search()] for the pairs themselves,

@@ -69,7 +69,7 @@ share_of <- function(counts, pairs) {
   if (pairs > 0) counts / pairs else counts * 0
 }
 
-#' @param object For `summary()`: what `pair_histogram()` gave.
+#' @param object For `summary()`: a result of `pair_histogram()`.
 #' @rdname pair_histogram
 #' @export
 summary.pair_histogram <- function(object, ...) {

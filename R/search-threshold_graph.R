@@ -1,67 +1,68 @@
 #' The graph of all pairs above a similarity
 #'
-#' Joins every two points whose similarity is at least `min_similarity`, however
-#' many there are: the relevance or co-expression network of a hard threshold.
+#' Joins every two points whose similarity is at least `min_similarity`,
+#' whatever their number: the relevance or co-expression network of a hard
+#' threshold.
 #'
-#' Similarity is r for correlations (|r| under `sign = "absolute"`, -r under
+#' Similarity is r for correlations (|r| with `sign = "absolute"`, -r with
 #' `sign = "negative"`), the cosine, 2 sum(min(a, b)) / sum(a + b) for
 #' `"proportional"` and `"sorensen"`, and sum(a & b) / sum(a | b) for
-#' `"jaccard"`. The double of that is compared, which is rounded once, and not
-#' 1 - distance, which has lost its last bits. Metrics that measure
-#' lengths, as `"euclidean"`, have no similarity, nor has `"inner_product"`: see
+#' `"jaccard"`. Its double, which is rounded once, is compared, rather than 1 -
+#' distance, which has lost its last bits. Metrics that measure lengths, such as
+#' `"euclidean"`, have no similarity, and neither has `"inner_product"`: see
 #' [within_search()].
 #'
-#' With `na = "pairwise"` the correlation of two points is taken over the
-#' samples that both have, as `cor(use = "pairwise.complete.obs")` takes it: a
+#' With `na = "pairwise"`, the correlation of two points is over the samples
+#' that both have, as in `cor(use = "pairwise.complete.obs")`. This is a
 #' co-expression network of data with missing values.
 #'
-#' @param x The points, as for [knn_search()]. Row names (column names where
-#'   `points = "columns"` or a `dimred` is taken), if there are any, name the
-#'   points and must be unique.
+#' @param x The points, as for [knn_search()]. If there are row names (column
+#'   names with `points = "columns"` or a `dimred`), they name the points and
+#'   must be unique.
 #' @inheritParams within_search
-#' @param metric A metric of [knn_search()] that has a similarity: a
-#'   correlation (`"pearson"` by default, also where `dimred` is given),
-#'   `"cosine"`, `"proportional"`, `"jaccard"` or `"sorensen"`.
-#' @param subset The points whose edges to find, as for [knn_search()], none of
-#'   them twice: the edges of the whole graph that have one of them at either
-#'   end, or both. The other points are vertices all the same.
-#' @param min_similarity The least similarity that counts, one number: between
-#'   -1 and 1 for correlations and cosine, between 0 and 1 otherwise.
-#' @param file,format Path of a file that the edges go into while they are
-#'   searched for, so that they need not fit in memory (`max_memory` is for what
-#'   is there at once); and what it is: `"csv"`, the columns of the data frame
-#'   with all digits (the default where `file` ends in `.csv` or `.csv.gz`), or
-#'   `"comet"`, CoMet's records (see [comet_files]), for similarities of at
-#'   least 0. `NULL` (default): no file. Not with `subset`, `BPPARAM`,
-#'   `checkpoint` or `na = "pairwise"`.
+#' @param metric A metric of [knn_search()] with a similarity: a correlation
+#'   (`"pearson"` by default, even with `dimred`), `"cosine"`, `"proportional"`,
+#'   `"jaccard"` or `"sorensen"`.
+#' @param subset The points whose edges are returned, as for [knn_search()],
+#'   without repeats: the edges of the whole graph that have one of them at
+#'   either end, or at both. The other points are vertices, too.
+#' @param min_similarity The minimum similarity, one number: between -1 and 1
+#'   for correlations and cosine, between 0 and 1 otherwise.
+#' @param file,format Path of a file to which the edges are written during the
+#'   search, so that they need not fit in memory, and its format. `max_memory`
+#'   then limits the part in memory. The format is `"csv"`, the columns of the
+#'   data frame with all digits (the default if `file` ends in `.csv` or
+#'   `.csv.gz`). Or it is `"comet"`, CoMet's records (see [comet_files]), for
+#'   similarities of at least 0. `NULL` (default) writes no file. Not with
+#'   `subset`, `BPPARAM`, `checkpoint` or `na = "pairwise"`.
 #'
 #' @returns A data frame of class `knn_edges` with each pair of points once, in
-#'   the order of `from`, the one that stands first in `x`, then of distance:
-#'   * `from`, `to`: the points, as row names of `x` where it has any
-#'     (character), else as row numbers (integer);
-#'   * `distance`: double, as [knn_search()] has it;
+#'   the order of `from`, the earlier one in `x`, then of distance:
+#'   * `from`, `to`: the points, as row names of `x` if it has any (character),
+#'     otherwise as row numbers (integer);
+#'   * `distance`: double, as in [knn_search()];
 #'   * `correlation`: for correlations only, the signed r, whatever `sign` is;
 #'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only,
 #'     the double that was compared.
 #'
-#'   Its attribute `vertices` holds all points, isolated ones too, and
+#'   The attribute `vertices` holds all points, including isolated ones.
 #'   [as_igraph()] makes an undirected graph of it.
 #'
-#'   With `file` a list of class `found_file` instead, with a print method:
-#'   `file`, `format`, `what` (`"edge"`), `count` (how many), `metric`,
-#'   `min_similarity` and `num_points`. The file has the order of the data
-#'   frame, and is named when it is whole.
+#'   With `file`, a list of class `found_file` instead, with a print method:
+#'   `file`, `format`, `what` (`"edge"`), `count` (their number), `metric`,
+#'   `min_similarity` and `num_points`. The file is in the order of the data
+#'   frame, and gets its name when it is complete.
 #' @section Errors:
-#' As for [knn_search()]. The pairs are counted before memory for
-#' them is asked for: more of them than fit it, or than the 2^31 - 1 rows of a
-#' data frame, are a `fsknn_size_error` that says which `min_similarity` would
+#' Errors are those of [knn_search()]. The pairs are counted before memory for
+#' them is allocated. If they do not fit in it, or exceed the 2^31 - 1 rows of a
+#' data frame, it is a `fsknn_size_error`. It says which `min_similarity` would
 #' fit.
 #' @inheritSection within_search Missing values
 #' @inheritSection knn_search Covariates
 #' @inheritSection knn_search Workers
 #' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
-#' @seealso [knn_graph()] for as many neighbours of each point,
+#' @seealso [knn_graph()] for a fixed number of neighbours of each point,
 #'   [within_search()] for distances and for lists.
 #' @export
 #' @examples

@@ -5,60 +5,62 @@
 #' `query`. Distances are those of [knn_search()], to the last bit, and so is
 #' the test: a pair whose distance equals the limit counts.
 #'
-#' The pairs are counted first, and only then is memory for them asked for.
-#' Where they would not fit, the call stops with an error that says how many
-#' there are and what distance would fit.
+#' The pairs are counted before memory for them is allocated. If they would not
+#' fit, the call stops with an error that says how many there are and what
+#' distance would fit.
 #'
-#' With `BPPARAM` or `checkpoint` pairs are searched for and counted task by
-#' task: a sample of all pairs is looked at first, so that far too many are
-#' refused at once, and somewhat too many when the tasks have filled the room.
-#' The distance that would fit is then a careful estimate.
+#' With `BPPARAM` or `checkpoint`, pairs are found and counted task by task. A
+#' sample of all pairs is examined first, so that far too many are refused at
+#' once. If there are slightly too many, the error comes when the tasks have
+#' filled the memory. The distance that would fit is then a conservative
+#' estimate.
 #'
 #' @inheritParams knn_search
 #' @param distance The largest distance that counts: one number, or one for each
-#'   point whose neighbours are asked for (of `x`, `subset` or `query`), in
-#'   their order or with their names. Not below 0, but under `"inner_product"`.
+#'   point whose neighbours are requested (of `x`, `subset` or `query`), in
+#'   their order or with their names. It must not be below 0, except under
+#'   `"inner_product"`.
 #'
 #' @param constant What to do with points for which the metric has no value (see
 #'   [knn_search()]): `"error"` (default), or `"isolate"`, which keeps them as
-#'   isolated points. An isolated point has no neighbours (in lists: empty
-#'   vectors), and is nobody's neighbour.
-#' @param max_memory The most memory to use for each of two: the answer, and an
-#'   `x` (and `query`) that is read by blocks: bytes, or a string such as
-#'   `"4 GiB"`. `NULL` (default) takes `getOption("fsknn.max_memory")` where
-#'   that is set, else all that is free for the answer, and a third of it for
-#'   what is read.
-#' @param verbose Tell the size of the search, start, end and seconds? `FALSE`
+#'   isolated points. An isolated point has no neighbours (empty vectors in
+#'   lists), and is not a neighbour of any point.
+#' @param max_memory The maximum memory for the answer, and also for an `x` (and
+#'   `query`) that is read by blocks: bytes, or a string such as `"4 GiB"`.
+#'   `NULL` (default) uses `getOption("fsknn.max_memory")` if that is set.
+#'   Otherwise it is all free memory for the answer, and a third of it for the
+#'   data.
+#' @param verbose Report the size of the search, start, end and seconds? `FALSE`
 #'   by default.
 #'
-#' @returns A list of class `knn_neighbours`, whose print is a summary, of two
-#'   lists with one entry for each point, in the order of `x` (of `subset`, of
-#'   `query`), each in order of (distance, index):
+#' @returns A list of class `knn_neighbours`, which prints as a summary. It
+#'   holds two lists with one entry for each point, in the order of `x` (of
+#'   `subset`, of `query`), each in order of (distance, index):
 #'   * `index`: integer vectors, the neighbours' row numbers in `x` (from 1);
 #'   * `distance`: double vectors, their distances.
 #'
 #'   A point is not its own neighbour, but a point of `query` that is also in
-#'   `x` is found. Isolated points (see `constant`) have none: empty vectors.
-#'   That is the form of BiocNeighbors' `findNeighbors()`, which does count a
+#'   `x` is found. Isolated points (see `constant`) have empty vectors. This is
+#'   the form of BiocNeighbors' `findNeighbors()`, which however includes the
 #'   point itself.
 #' @section Errors:
-#' As for [knn_search()]. Too many pairs for the memory that is free are a
-#' `fsknn_size_error` with the fields `pairs`, `most` (what there is room for)
-#' and `fits` (a distance within which there would be room for all).
+#' Errors are those of [knn_search()]. Too many pairs for the free memory are a
+#' `fsknn_size_error` with the fields `pairs`, `most` (the number that fits) and
+#' `fits` (a distance within which all would fit).
 #' @section Missing values:
-#' `na` and `min_pairs` mean what they mean in [knn_search()], whose help has
-#' the section "Missing values": the distances are the same, to the last bit.
-#' Under `na = "pairwise"` a pair with fewer than `min_pairs` samples in common,
-#' or with a row that does not vary on them, is within no distance. Where values
-#' are missing, such pairs are found on the CPU only: `backend = "auto"` takes
-#' it, and says so once a session, `"cuda"` is an error.
+#' `na` and `min_pairs` have the same meaning as in [knn_search()], whose help
+#' has the section "Missing values": the distances are the same, to the last
+#' bit. Under `na = "pairwise"`, a pair with fewer than `min_pairs` samples in
+#' common, or with a row that does not vary on them, is within no distance. If
+#' values are missing, such pairs are found only on the CPU. `backend = "auto"`
+#' uses it and says so once in a session; `"cuda"` is an error.
 #' @inheritSection knn_search Covariates
 #' @inheritSection knn_search Workers
 #' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
 #' @seealso [search_options] for which verb has which options,
 #'   [threshold_graph()] for an edge data frame of all pairs above a
-#'   correlation, [knn_search()] for a number of neighbours.
+#'   correlation, [knn_search()] for a fixed number of neighbours.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)

@@ -121,8 +121,8 @@ NULL
 #   binary          all entries must be 0 or 1 (FALSE or TRUE)
 #   takes_weights   samples can be weighted
 #   takes_covariates  rows can be adjusted for covariates of the samples
-#   pairwise        it is defined over the samples that two rows have in common
-#                   (`na = "pairwise"`)
+#   pairwise        it is defined over the samples that two rows have in
+#                   common, as `na = "pairwise"` needs
 #   below_zero      distances can be below 0, so they are not lengths
 #   own_similarity  edges store the similarity beside the distance, because
 #                   1 - distance has lost its last bits

@@ -12,8 +12,7 @@ pair_similarity <- function(x, metric = "proportional") {
   outer(seq_len(nrow(x)), seq_len(nrow(x)), Vectorize(one))
 }
 
-# Makes pairs with few features in common, so that most similarities are below
-# 1/2.
+# Makes pairs with few features in common: most similarities are below 1/2.
 sparse_counts <- function(num_points, num_features, seed = 1, most = 9) {
   x <- counts_matrix(num_points, num_features, most, seed)
   gaps <- whole_numbers(length(x), seed + 50) %/% 4096 %% 3 > 0

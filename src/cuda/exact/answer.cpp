@@ -14,7 +14,8 @@ namespace cuda {
 namespace {
 
 constexpr std::int64_t kParts = 16;
-// A thread is worth starting for this much: fresh memory is dear to touch.
+// Touching fresh memory is expensive: one more thread pays from this many bytes
+// on.
 constexpr double kBytesPerThread = 1 << 18;
 
 template <class T>
@@ -24,7 +25,8 @@ void download(T* to, const T* from, std::int64_t count, cudaStream_t stream) {
                              cudaMemcpyDeviceToHost, stream));
 }
 
-/// Copies a range of one row. Returns whether all distances are finite.
+/// Copies a range of columns of one row. Returns whether all distances are
+/// finite.
 bool copy_distances(const double* from, std::int64_t count, double* to) {
   bool finite = true;
   for (std::int64_t e = 0; e < count; ++e) {
@@ -36,7 +38,7 @@ bool copy_distances(const double* from, std::int64_t count, double* to) {
 
 }  // namespace
 
-/// One call of write().
+/// The arguments of one call of write().
 struct AnswerWriter::Job {
   const Lists& lists;
   const std::int64_t num_rows;
@@ -55,7 +57,7 @@ AnswerWriter::AnswerWriter(const Neighbours& out, std::int64_t most_rows,
       pinned_(shape_.slots, kPieceBytes),
       may_be_short_(may_be_short) {}
 
-/// Nothing may be on its way to the pinned slots when they go.
+/// No copy into the pinned slots may be in flight when they are freed.
 void AnswerWriter::write(const Lists& lists, std::int64_t num_rows,
                          const std::int32_t* ids, const CorrelationOf& from,
                          const Stream& stream) {
@@ -128,7 +130,7 @@ Slice AnswerWriter::slice(const Job& job, std::int64_t piece) {
   return s;
 }
 
-/// Starts a piece's way to its pinned slot.
+/// Starts the copy of a piece into its pinned slot.
 void AnswerWriter::send(const Job& job, std::int64_t piece) {
   const Slice s = slice(job, piece);
   char* const host = pinned_[piece % shape_.slots];
@@ -155,7 +157,7 @@ void AnswerWriter::copy_out(const Job& job, std::int64_t piece,
     copy_edges(job, s, part, pinned_[piece % shape_.slots]);
 }
 
-/// Some of the rows of a piece, all its ranks.
+/// Copies some of the rows of a piece, with all their ranks.
 void AnswerWriter::copy_matrices(const Job& job, const Slice& s,
                                  std::int64_t part, char* slot) {
   const std::int64_t first = s.num_rows * part / kParts;
@@ -180,7 +182,7 @@ void AnswerWriter::copy_matrices(const Job& job, const Slice& s,
   if (!finite) throw RangeFailure();
 }
 
-/// Some of the entries of a piece, row by row.
+/// Copies some of the entries of a piece, row by row.
 void AnswerWriter::copy_edges(const Job& job, const Slice& s, std::int64_t part,
                               char* slot) {
   const std::int64_t end = s.size * (part + 1) / kParts;
@@ -198,7 +200,8 @@ void AnswerWriter::copy_edges(const Job& job, const Slice& s, std::int64_t part,
   }
 }
 
-/// Some of the entries of a piece, of which those without a point are missing.
+/// Copies some of the entries of a piece and marks those without a point as
+/// missing.
 void AnswerWriter::copy_short(const Job& job, const Slice& s, std::int64_t part,
                               char* slot) {
   const std::int64_t first = s.size * part / kParts;

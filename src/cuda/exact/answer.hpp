@@ -1,7 +1,7 @@
 #pragma once
 
-// Lists on their way from a device to the answer, piece by piece: while host
-// threads copy one piece out of pinned memory, the next ones travel.
+// Copies lists from a device into the answer, piece by piece: host threads copy
+// one piece out of pinned memory while the next ones are in transfer.
 
 #include <atomic>
 #include <cstdint>
@@ -15,21 +15,21 @@
 namespace fsknn {
 namespace cuda {
 
-/// Made and used on one host thread, whose current device it uses.
+/// Belongs to one host thread, and uses its current device.
 class AnswerWriter {
  public:
-  /// For lists of at most most_rows rows at a time, all full or, if they may be
-  /// short, with empty places at their ends. It holds
+  /// Takes at most most_rows lists at a time. All are full or, with
+  /// may_be_short, may have empty places at their ends. The writer holds
   /// AnswerShape::bytes_device() of device memory.
   AnswerWriter(const Neighbours& out, std::int64_t most_rows, std::int64_t k,
                int num_threads, bool may_be_short = false);
   AnswerWriter(const AnswerWriter&) = delete;
   AnswerWriter& operator=(const AnswerWriter&) = delete;
 
-  /// Writes the lists as the rows ids[0 .. num_rows - 1] of the answer. `from`:
-  /// for correlations, where they are asked for. Waits for the stream, and for
-  /// all to be written. Throws RangeFailure where a list is not full that must
-  /// be, or a distance not finite.
+  /// Writes the lists as the rows ids[0 .. num_rows - 1] of the answer. `from`
+  /// is used for correlations, where they are requested. Waits for the stream
+  /// and for the end of all writing. Throws RangeFailure if a list that must be
+  /// full is not, or if a distance is not finite.
   void write(const Lists& lists, std::int64_t num_rows, const std::int32_t* ids,
              const CorrelationOf& from, const Stream& stream);
 
@@ -50,7 +50,7 @@ class AnswerWriter {
                   char* slot);
   void copy_short(const Job& job, const Slice& s, std::int64_t part,
                   char* slot);
-  // Where a slot's entries stand, on the host and on the device alike.
+  // The layout of a slot is the same on the host and on the device.
   double* distances(char* slot) const {
     return reinterpret_cast<double*>(slot);
   }

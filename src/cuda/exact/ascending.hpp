@@ -1,7 +1,6 @@
 #pragma once
 
-// Looking things up in ascending numbers, no two of them alike. Plain C++, for
-// host and device.
+// Searches in strictly ascending numbers. Plain C++, for host and device.
 
 #include <cstdint>
 
@@ -10,11 +9,11 @@
 namespace fsknn {
 namespace cuda {
 
-/// Where `wanted` stands in `count` numbers, at least one, or -1. Of those near
-/// the estimate, which is one of their places, the soonest found.
+/// Returns the position of `wanted` among `count` >= 1 numbers, or -1.
+/// `estimate` is a position; numbers near it are found fastest.
 FSKNN_HD inline int position_of(const std::int32_t* sorted, int count,
                                 std::int32_t wanted, int estimate) {
-  int low = 0, high = count;  // what is not left out yet
+  int low = 0, high = count;  // the range that remains
   int gap = 16;
   const std::int32_t there = sorted[estimate];
   if (there == wanted) return estimate;
@@ -48,7 +47,7 @@ FSKNN_HD inline int position_of(const std::int32_t* sorted, int count,
   return low < end && sorted[low] == wanted ? low : -1;
 }
 
-/// How many of ascending numbers are below `bound`.
+/// Returns how many of the ascending numbers are below `bound`.
 FSKNN_HD inline int count_below(const std::int32_t* sorted, int count,
                                 std::int64_t bound) {
   int low = 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The order of a block's items, by buckets: each item counts those of its own
-// bucket that come before it, which are few where keys are spread.
+// Sorts a block's items by buckets: each item counts the items of its own
+// bucket that precede it, which are few if the keys are spread out.
 
 #include <math_constants.h>
 
@@ -12,7 +12,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// What a block of so many threads, whole warps, needs beside its items.
+/// The memory that a block of `threads` threads (whole warps) needs beside its
+/// items.
 template <int threads>
 struct BucketMemory {
   static constexpr int warps = threads / 32;
@@ -22,17 +23,17 @@ struct BucketMemory {
   double least[warps], most[warps];
 };
 
-/// Two orders of so many items: numbers of 16 bits, all in shared memory.
+/// Two orders of the items as 16-bit numbers, both in shared memory.
 struct ItemOrder {
   std::uint16_t *by_bucket, *sorted;
 };
 
-/// The numbers 0 .. count - 1 in the order of before(a, b), of two numbers one
-/// before the other whatever they stand for: each has a rank of its own, and in
-/// which order they came to their buckets is not seen. bucket_of(item), below
-/// BucketMemory::buckets, is never less for what comes later. Returns whether
-/// there is such an order now: not where a bucket has more than `most`, of
-/// which each is compared with each. Starts and ends with a barrier.
+/// Sorts the numbers 0 .. count - 1 by before(a, b), a strict total order.
+/// Ranks are therefore distinct, and the order of arrival in the buckets has no
+/// effect. bucket_of(item), below BucketMemory::buckets, must not decrease
+/// along that order. Returns false, without an order, if a bucket has more than
+/// `most` items, since all pairs within a bucket are compared. Starts and ends
+/// with a barrier.
 template <int threads, class BucketOf, class Before>
 __device__ inline bool order_by_buckets(int count, int most,
                                         BucketMemory<threads>& memory,
@@ -47,7 +48,7 @@ __device__ inline bool order_by_buckets(int count, int most,
     atomicAdd(&memory.ends[bucket_of(item)], 1);
   __syncthreads();
 
-  // Where buckets begin: each thread has some.
+  // Each thread computes where some of the buckets begin.
   int* const own = memory.ends + Memory::of_thread * tid;
   int begin[Memory::of_thread], sum = 0;
   bool overflowing = false;
@@ -77,7 +78,7 @@ __device__ inline bool order_by_buckets(int count, int most,
     order.by_bucket[atomicAdd(&memory.ends[bucket_of(item)], 1)] =
         static_cast<std::uint16_t>(item);
   __syncthreads();
-  // Each has come to its end, which is where the next one begins.
+  // Each bucket's counter has reached its end, where the next one begins.
   for (int at = tid; at < count; at += threads) {
     const int item = order.by_bucket[at];
     const int bucket = bucket_of(item);
@@ -92,8 +93,8 @@ __device__ inline bool order_by_buckets(int count, int most,
   return true;
 }
 
-/// The same of neighbours. Not where many are as near as each other, or
-/// distances are infinite or no numbers.
+/// Does the same for neighbours. Returns false if many have equal distances, or
+/// if a distance is not finite.
 template <int threads>
 __device__ inline bool order_neighbours(const Entries& found, int count,
                                         BucketMemory<threads>& memory,
@@ -125,11 +126,12 @@ __device__ inline bool order_neighbours(const Entries& found, int count,
     most = fmax(most, memory.most[w]);
   }
   const double range = most - least;
-  // So that neither the scale nor what it multiplies is infinite.
+  // This keeps the scale and its products finite.
   if (!(range > 1e-290 && range < 1e290)) return false;
   const double scale = Memory::buckets / range;
   const auto bucket_of = [&](int item) {
-    // Subtracting, multiplying and rounding keep the order.
+    // Subtraction, multiplication and rounding are monotone, so they keep the
+    // order.
     const int bucket = static_cast<int>((found.distance[item] - least) * scale);
     return min(bucket, Memory::buckets - 1);
   };

@@ -1,7 +1,8 @@
 #pragma once
 
-// Candidates of a search for all pairs within a distance: pairs that a filter
-// cannot tell to be farther than the limits of both their points, in one list.
+// The candidates of a search for all pairs within a distance, in one list. The
+// filter cannot prove that such a pair is farther apart than the limits of both
+// its points.
 
 #include <cstdint>
 
@@ -14,16 +15,16 @@ struct SlotPair {
 
 /// All pointers are device memory.
 struct CandidatePairs {
-  /// [row slots], [column slots] what a pair's similarity must reach, of either
-  /// of its points. Infinity: this one lets none in; not a number: padding.
+  /// [row slots], [column slots] A pair must reach the threshold of one of its
+  /// points. Infinity: the point accepts no pair; NaN: padding.
   const float* row_thresholds = nullptr;
   const float* column_thresholds = nullptr;
-  /// Rows and columns are the same slots: two points are one pair, and none is
-  /// a pair with itself.
+  /// Rows and columns are the same slots: each unordered pair counts once, and
+  /// no point is paired with itself.
   bool graph = false;
   SlotPair* pairs = nullptr;  ///< out: [capacity], in no order
   std::int64_t capacity = 0;
-  /// Out: may pass the capacity. Null: no such search.
+  /// Out: may exceed the capacity. Null: there is no such search.
   unsigned long long* count = nullptr;
 };
 

@@ -14,10 +14,11 @@ namespace cuda {
 namespace {
 
 constexpr int kCutThreads = 256;
-// Lists of more candidates are cut by a block each, not by a warp: a block's
-// threads wait for each other at each step.
+// One block, not one warp, cuts a longer list. The threads of a block
+// synchronise at each step.
 constexpr std::int32_t kWarpCapacity = 512;
-// The k-th largest of so few is sooner found from the top than by halves.
+// For so small a k, searching from the largest key downwards is faster than
+// bisection.
 constexpr std::int32_t kFewNeighbours = 8;
 
 unsigned blocks_for(std::int64_t items, std::int64_t a_block) {
@@ -35,7 +36,8 @@ __global__ void empty_lists(const CandidateLists lists) {
   if (lists.bounds != nullptr) lists.bounds[slot] = -CUDART_INF_F;
 }
 
-/// A warp or a block that cuts one list. All its threads call every member.
+/// A warp or a block that cuts one list. All its threads must call every
+/// member.
 class WarpGroup {
  public:
   static constexpr int size = kWarp;
@@ -63,16 +65,16 @@ class WarpGroup {
     return x;
   }
   __device__ void wait() const { __syncwarp(); }
-  /// The first of the next `some` places, which are this warp's.
+  /// Returns the first of the next `some` places, which this warp fills.
   __device__ int take_places(int some) {
     const int first = kept_;
     kept_ += some;
     return first;
   }
   __device__ int kept() const { return kept_; }
-  /// Nearly the k-th largest key: none that fewer than k reach, and no more
-  /// than `enough` do, unless they are alike. All `num_valid` keys, at least k,
-  /// that are not 0 are from `low` to `high`. By halves.
+  /// Finds nearly the k-th largest key by bisection. At least k keys reach the
+  /// result, and at most `enough` do unless keys are equal. There are
+  /// `num_valid` >= k keys other than 0, all between `low` and `high`.
   template <int per_thread>
   __device__ unsigned nearly_kth(const unsigned (&key)[per_thread], int k,
                                  int enough, int num_valid, unsigned low,
@@ -109,7 +111,7 @@ class BlockGroup {
     unsigned part[2][warps];
     int kept;
     int bin[bins];
-    int in_bins[warps];        // of each warp
+    int in_bins[warps];        // by warp
     int found, reach, beyond;  // of nearly_kth()
   };
   __device__ explicit BlockGroup(Shared& shared) : shared_(shared) {
@@ -140,8 +142,9 @@ class BlockGroup {
     __syncthreads();
     return shared_.kept;
   }
-  /// The same by counts of keys in bins, and of those in one bin again: a
-  /// block's threads wait for each other a few times, not for each half.
+  /// Does the same by a histogram of the keys, and by a second one within one
+  /// bin: a block's threads then synchronise a few times, not at each
+  /// bisection.
   template <int per_thread>
   __device__ unsigned nearly_kth(const unsigned (&key)[per_thread], int k,
                                  int enough, int num_valid, unsigned low,
@@ -159,7 +162,7 @@ class BlockGroup {
         if (key[q] >= low && key[q] <= high)
           atomicAdd(&shared_.bin[(key[q] - low) >> shift], 1);
       __syncthreads();
-      // How many are in later threads' bins.
+      // The number of keys in the bins of later threads.
       int all = 0;
 #pragma unroll
       for (int b = 0; b < bins_a_thread; ++b) all += own[b];
@@ -175,7 +178,7 @@ class BlockGroup {
 #pragma unroll
       for (int w = 0; w < warps; ++w)
         if (w > warp) later += shared_.in_bins[w];
-      // The k-th is in one thread's bins.
+      // The k-th key is in one thread's bins.
       if (later < k && later + all >= k) {
         int b = bins_a_thread - 1;
         while (later + own[b] < k) later += own[b--];
@@ -193,7 +196,8 @@ class BlockGroup {
   }
 
  private:
-  /// The warps' numbers, in one of two places, so that one barrier will do.
+  /// Shares the warps' numbers through two alternating buffers, so that one
+  /// barrier is enough.
   __device__ const unsigned* share(unsigned x) {
     turn_ ^= 1;
     if (warp_.thread() == 0) shared_.part[turn_][threadIdx.x / kWarp] = x;
@@ -205,21 +209,22 @@ class BlockGroup {
   int turn_ = 0;
 };
 
-/// Blocks on a multiprocessor at least, so that some work while others wait: as
-/// many as there are registers for.
+/// The least number of blocks on a multiprocessor. Registers bound it; several
+/// blocks hide each other's waits.
 constexpr int blocks_at_once(int entries_a_thread, bool of_warps) {
   return entries_a_thread <= 8                 ? 4
          : entries_a_thread <= 16 && !of_warps ? 3
                                                : 2;
 }
 
-/// Both words of a candidate at once.
+/// Reads both words of a candidate in one access.
 __device__ inline Candidate candidate_at(const Candidate* from) {
   const int2 both = *reinterpret_cast<const int2*>(from);
   return {__int_as_float(both.x), both.y};
 }
 
-/// Cuts one list, by a group, per_thread entries a thread, all in registers.
+/// Cuts one list by a group of threads, each with per_thread entries in
+/// registers.
 template <int per_thread, class Group>
 __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
                                 std::int32_t count, Group group) {
@@ -245,7 +250,8 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
                ? error
                : __dmul_ru(error, row_factor * cut.column_factor[column]);
   };
-  // All that is read is on its way before any of it is looked at.
+  // All reads are issued before the first value is used, to overlap their
+  // latencies.
   Candidate entry[per_thread];
   const std::int32_t there = min(count, lists.capacity);
 #pragma unroll
@@ -264,9 +270,9 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
     for (int q = 0; q < per_thread; ++q)
       dropped[q] = other[q] < 0 || lists.column_ids[max(other[q], 0)] == own;
   }
-  unsigned key[per_thread];  // of what the similarity is at least; 0: none
+  unsigned key[per_thread];  // of the similarity's lower bound; 0: none
   int mine = 0;
-  unsigned largest = 0, least = 0;  // least: of the keys' complements
+  unsigned largest = 0, least = 0;  // least: the maximum of the complements
 #pragma unroll
   for (int q = 0; q < per_thread; ++q) {
     const float s = entry[q].similarity;
@@ -284,9 +290,9 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
 
   float threshold = lists.thresholds[slot];
   float certain = cut.estimate.may ? lists.bounds[slot] : threshold;
-  unsigned first_key = 0;  // that the threshold was set by
-  // The certain threshold, the estimate, or both, one after the other: this
-  // stands in the code once.
+  unsigned first_key = 0;  // the key that set the threshold
+  // Computes the certain threshold, the estimated one, or both in turn. The
+  // loop keeps a single copy of this code.
 #pragma unroll 1
   for (int turn = 0; turn < 2; ++turn) {
     const bool is_estimate = turn == 1;
@@ -296,7 +302,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
     if (rank == 0 || num_valid < rank) continue;
     unsigned low;
     if (rank <= kFewNeighbours) {
-      // The rank-th largest key, one after the other.
+      // Walks down from the largest key to the one of this rank.
       const auto reaches = [&](unsigned from) {
         int reach = 0;
 #pragma unroll
@@ -321,13 +327,13 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
       if (rank <= kLongestWarpList) first_key = low;
       continue;
     }
-    // Of the entry itself, and more by a part of its error.
-    unsigned next = 0;  // of the keys' complements
+    // The estimate is the entry's own key, raised by a part of its error.
+    unsigned next = 0;  // a complement of a key
 #pragma unroll
     for (int q = 0; q < per_thread; ++q)
       if (key[q] >= low) next = max(next, ~key[q]);
     low = ~group.largest(next);
-    unsigned error = 0;  // floats above 0 are in the order of their bits
+    unsigned error = 0;  // positive floats order as their bits do
 #pragma unroll
     for (int q = 0; q < per_thread; ++q)
       if (key[q] == low)
@@ -339,7 +345,8 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
     if (estimate < CUDART_INF_F) threshold = fmaxf(threshold, estimate);
   }
   if (overflowed || (cut.estimate.confirms && threshold > certain)) {
-    // What was dropped is not known: the row takes nothing more.
+    // Dropped candidates are unknown, so the row accepts no more and is
+    // recomputed.
     if (group.thread() > 0) return;
     do_again(cut.redo, place, slot);
     lists.counts[slot] = kOverflowed;
@@ -353,7 +360,7 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
       return key[q] >= least_key && key[q] <= most_key &&
              entry[q].similarity >= threshold;
     };
-    int some = 0;  // of the warp
+    int some = 0;  // within the warp
 #pragma unroll
     for (int q = 0; q < per_thread; ++q)
       some += __popc(__ballot_sync(0xffffffffu, keeps(q)));
@@ -381,19 +388,20 @@ __device__ inline void cut_list(const Cut& cut, std::int64_t slot,
   if (cut.estimate.may) lists.bounds[slot] = certain;
 }
 
-/// The entries of a slot's list, or 0 where there is nothing to cut.
+/// Returns the number of entries to cut in a slot's list; 0: there is nothing
+/// to cut.
 __device__ inline std::int32_t to_cut(const Cut& cut, std::int64_t slot) {
   if (slot >= cut.end_slot.value || cut.lists.places[slot] < 0) return 0;
   const std::int32_t count =
       cut.filled > 0 && !cut.counted ? cut.filled : cut.lists.counts[slot];
   const std::int32_t enough = cut.estimate.rank > 0 ? cut.estimate.rank : cut.k;
-  return count < enough ? 0 : count;  // overflowed before, or not yet enough
+  return count < enough ? 0 : count;  // overflowed before, or too few
 }
 
-// Cuts each list to what may still be among the k nearest. Most lists are far
-// from full. Where there may be longer lists than these warps can cut, those
-// are left for cut_rest(). In and out: see Cut. Grid: x over slots, a warp
-// each. Block: kCutThreads. Shared: none.
+// Cuts each list to the candidates that may still be among the k nearest. Most
+// lists are far from full. cut_rest() cuts the lists that are too long for
+// these warps. In and out: see Cut. Grid: x over slots, one warp each. Block:
+// kCutThreads. Shared: none.
 template <int most_per_lane>
 __global__ void __launch_bounds__(kCutThreads,
                                   blocks_at_once(most_per_lane, true))
@@ -413,7 +421,7 @@ __global__ void __launch_bounds__(kCutThreads,
     cut_list<most_per_lane>(cut, slot, count, WarpGroup());
 }
 
-// The same for long lists. Grid: a block a slot. Block: kCutThreads.
+// Does the same for long lists. Grid: one block a slot. Block: kCutThreads.
 template <int most_per_thread>
 __global__ void __launch_bounds__(kCutThreads,
                                   blocks_at_once(most_per_thread, false))
@@ -431,8 +439,8 @@ __global__ void __launch_bounds__(kCutThreads,
     cut_list<most_per_thread>(cut, slot, count, BlockGroup(shared));
 }
 
-// Cuts those of the lists that are longer than kWarpCapacity, of up to 1,024:
-// few or none. Grid: x over slots. Block: kCutThreads.
+// Cuts the lists that are longer than kWarpCapacity, up to 1,024 entries. There
+// are few or none. Grid: x over slots. Block: kCutThreads.
 __global__ void __launch_bounds__(kCutThreads) cut_rest(const Cut cut) {
   __shared__ BlockGroup::Shared shared;
   __shared__ std::int64_t slots[kCutThreads];

@@ -10,18 +10,20 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// A block makes a tile of rows x columns pairs; 8 threads, one a lane, make
-/// thread_rows x thread_columns of them, so that each lane's sums stay in
-/// registers in the contract's order.
+/// A block computes a tile of rows x columns pairs. A group of 8 threads, one a
+/// lane, computes thread_rows x thread_columns of them: each lane's sums stay
+/// in registers, in the contract's order.
 struct DistanceTile {
   static constexpr int rows = 64, columns = 32, depth = 16;
   static constexpr int thread_rows = 8, thread_columns = 8;
   static constexpr int groups_down = rows / thread_rows;
   static constexpr int threads =
       kLanes * groups_down * (columns / thread_columns);
-  // Two points' features, one after the other, fall on different banks.
+  // This stride puts the features of two neighbouring points on different
+  // banks.
   static constexpr int stride = depth + 8;
-  // A group's 8 pairs x 8 lanes while they are joined; the 9 for the banks.
+  // Holds a group's 8 pairs x 8 lanes for the reduction; the ninth column
+  // avoids bank conflicts.
   static constexpr int join_stride = kLanes + 1;
   static constexpr int join_size = thread_columns * join_stride;
 };
@@ -38,8 +40,8 @@ static_assert(2 * (DistanceTile::rows + DistanceTile::columns) *
                   DistanceTile::threads / kLanes * DistanceTile::join_size,
               "joining reuses the staged features' memory");
 
-/// Features f0 .. f0 + depth - 1 (as far as there are) of the tile's rows and
-/// columns into shared memory, 16 bytes a copy.
+/// Copies features f0 .. f0 + depth - 1 (as many as exist) of the tile's rows
+/// and columns into shared memory, 16 bytes a copy.
 __device__ inline void stage(const Chunk& chunk, std::int64_t row0,
                              std::int64_t column0, std::int64_t f0,
                              double (*to)[DistanceTile::stride]) {
@@ -62,8 +64,8 @@ struct Place {
   int lane, row, column;
 };
 
-/// The thread's lane of `depth` staged features added to its pairs' sums. The
-/// depth is known to the compiler, which reads ahead of the arithmetic.
+/// Adds the staged features of the thread's lane to the sums of its pairs.
+/// `depth` is known at compile time, so that the compiler can read ahead.
 template <class Sum, int depth>
 __device__ inline void add_features(
     const double (*staged)[DistanceTile::stride], const Place& at,
@@ -86,8 +88,8 @@ __device__ inline void add_features(
   }
 }
 
-// The distance matrix's chunk by tiles (Arefin 2012, "distance kernel"; there
-// one thread a pair in float32, here 8 lanes a pair in double).
+// Computes a chunk of the distance matrix by tiles (Arefin 2012, "distance
+// kernel"; there one thread a pair in float32, here 8 lanes a pair in double).
 // In and out: see Chunk. Grid: x over tiles of columns, y over tiles of rows.
 // Block: DistanceTile::threads. Shared: 36 KiB, static.
 template <class Rule>
@@ -104,7 +106,7 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
   const std::int64_t row0 = static_cast<std::int64_t>(blockIdx.y) * T::rows;
   const std::int64_t column0 =
       static_cast<std::int64_t>(blockIdx.x) * T::columns;
-  // All of it left of the diagonal: another tile's pairs.
+  // The tile is wholly left of the diagonal: another tile has its pairs.
   if (chunk.same && column0 + T::columns <= row0) return;
 
   double sum[T::thread_rows][T::thread_columns];
@@ -118,7 +120,7 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
   __pipeline_commit();
   int now = 0;
   for (std::int64_t f0 = 0; f0 < chunk.padded; f0 += T::depth, now ^= 1) {
-    // All see these features, and none needs those before them any more.
+    // All threads see these features, and none still needs the previous ones.
     __pipeline_wait_prior(0);
     __syncthreads();
     if (f0 + T::depth < chunk.padded)
@@ -131,8 +133,8 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
   }
   __syncthreads();
 
-  // Row by row of the group's pairs: the 8 threads swap lanes for columns, and
-  // each joins, finishes and writes one pair.
+  // The group handles its pairs row by row: the 8 threads exchange lanes for
+  // columns, and each reduces, finishes and writes one pair.
   double* swap = &staged[0][0][0] + group * T::join_size;
   const std::int64_t column = column0 + group_column + lane;
   const bool column_there = column < chunk.num_columns;
@@ -166,7 +168,7 @@ struct Product {
   }
 };
 
-/// The similarity in place of the distance.
+/// Returns the similarity in place of the distance.
 template <class Rule>
 struct SimilarityOf {
   using Sum = typename Rule::Sum;

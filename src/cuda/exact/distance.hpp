@@ -25,12 +25,13 @@ struct Chunk {
   PowerOfTwo undo = {1.0, 1.0};  ///< takes off the matrix's scaling
   double* distances = nullptr;   ///< out: [num_rows x stride], row-major
   std::int64_t stride = 0;
-  /// out, the same turned: [num_columns x turned_stride], row-major; null: not
-  /// wanted.
+  /// out: the transpose, [num_columns x turned_stride], row-major; null: not
+  /// requested.
   double* turned = nullptr;
   std::int64_t turned_stride = 0;
-  /// Rows are columns: each pair is made once, and `turned` is `distances`.
-  /// Where a tile is on the diagonal, some are written twice, the same bits.
+  /// Rows and columns are the same: each pair is computed once, and `turned` is
+  /// `distances`. Tiles on the diagonal write some entries twice, with the same
+  /// bits.
   bool same = false;
 
 #ifdef __CUDACC__
@@ -42,16 +43,16 @@ struct Chunk {
 #endif
 };
 
-/// Starts the kernel of a metric on the current device. All entries of the
-/// chunk are written, the diagonal's too; nothing outside it is.
+/// Starts the kernel of a metric on the current device. It writes all entries
+/// of the chunk, including the diagonal, and nothing else.
 void start_distances(const MetricEntry& metric, const Chunk& chunk,
                      cudaStream_t stream);
 
-/// Of metrics of sum min(a, b): each entry is the pair's similarity.
+/// For metrics of sum min(a, b): each entry is the pair's similarity.
 void start_similarities(const MetricEntry& metric, const Chunk& chunk,
                         cudaStream_t stream);
 
-/// Of rows of length 1: each entry is the pair's similarity, not its distance.
+/// For rows of length 1: each entry is the pair's similarity, not its distance.
 void start_products(const Chunk& chunk, cudaStream_t stream);
 
 }  // namespace cuda

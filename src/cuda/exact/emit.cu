@@ -13,8 +13,8 @@ struct TurnTile {
 
 constexpr int kPairsPerBlock = 32;
 
-// Turns lists by tiles. In and out: see Slice. Grid: x over tiles of rows, y
-// over tiles of ranks. Block: side x height. Shared: 13 KiB, static.
+// Transposes lists by tiles. In and out: see Slice. Grid: x over tiles of rows,
+// y over tiles of ranks. Block: side x height. Shared: 13 KiB, static.
 __global__ void __launch_bounds__(TurnTile::side* TurnTile::height)
     turn_lists(const Slice s) {
   using T = TurnTile;
@@ -41,17 +41,17 @@ __global__ void __launch_bounds__(TurnTile::side* TurnTile::height)
   }
 }
 
-// The contract's r of each neighbour: 8 threads, one a lane, make a pair.
-// In: the slice's indices; see CorrelationOf. Out: correlations. Grid: x over
-// pairs. Block: kPairsPerBlock * 8. Shared: none.
+// Computes the contract's r of each neighbour: 8 threads, one a lane, compute a
+// pair. In: the slice's indices; see CorrelationOf. Out: correlations. Grid: x
+// over pairs. Block: kPairsPerBlock * 8. Shared: none.
 __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
     correlate_neighbours(const Slice s, const CorrelationOf from) {
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const std::int64_t pair =
       static_cast<std::int64_t>(blockIdx.x) * kPairsPerBlock +
       threadIdx.x / kLanes;
-  // Threads past the end, and empty places, go along over no features: a warp
-  // joins together.
+  // Threads past the end, and at empty places, run over no features, because
+  // the reduction needs the whole warp.
   std::int32_t point = kNoPoint;
   std::int64_t row = 0;
   if (pair < s.size) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Stage "emit" on the device: a piece of the lists, in the order in which the
-// answer holds it.
+// The stage "emit" on the device: arranges a piece of the lists in the order of
+// the answer.
 
 #include <cuda_runtime.h>
 
@@ -13,9 +13,9 @@
 namespace fsknn {
 namespace cuda {
 
-/// A piece. Turned: ranks rank0 .. of rows row0 .., each rank's entries
-/// together, as a column-major matrix has them. Else entries first_entry .. of
-/// the lists as they stand. All pointers are device memory.
+/// One piece. Transposed: ranks rank0 .. of rows row0 .., with each rank's
+/// entries together, as in a column-major matrix. Otherwise entries first_entry
+/// .. of the lists in their own order. All pointers are device memory.
 struct Slice {
   Lists lists;
   bool turned = true;
@@ -24,31 +24,32 @@ struct Slice {
   std::int64_t num_ranks = 0;
   std::int64_t first_entry = 0;
   std::int64_t size = 0;          ///< entries
-  double* distance = nullptr;     ///< out: [size]; turned only
+  double* distance = nullptr;     ///< out: [size]; only where transposed
   std::int32_t* index = nullptr;  ///< the same
   double* correlation = nullptr;  ///< out: [size]
 };
 
-/// What the signed correlation of prepared rows is made from. All pointers are
+/// The inputs of the signed correlation of prepared rows. All pointers are
 /// device memory.
 struct CorrelationOf {
   const double* rows = nullptr;      ///< [.. x padded]
   const double* row_sums = nullptr;  ///< [..], what prepare_row() returned
-  /// Which of `rows` each list's is; null: in their order.
+  /// By list: its row of `rows`; null: in order.
   const std::int32_t* row_places = nullptr;
   const double* columns = nullptr;       ///< [.. x padded], by place
   const double* column_sums = nullptr;   ///< [..]
-  const std::int32_t* places = nullptr;  ///< where point i stands; null: at i
+  const std::int32_t* places = nullptr;  ///< the row of point i; null: i
   std::int64_t padded = 0;
-  /// [lists' rows x k] correlations that were made with the lists; null: they
-  /// are made now.
+  /// [lists' rows x k] correlations that were computed with the lists; null:
+  /// they are computed now.
   const double* given = nullptr;
 };
 
-/// Turned slices only.
+/// Writes the distances and indices of a transposed slice.
 void start_slice(const Slice& slice, cudaStream_t stream);
 
-/// After start_slice(), where the slice is turned. Places that are empty get 0.
+/// Computes correlations. It must follow start_slice() if the slice is
+/// transposed. Empty places get 0.
 void start_correlations(const Slice& slice, const CorrelationOf& from,
                         cudaStream_t stream);
 

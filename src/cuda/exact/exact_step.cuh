@@ -1,6 +1,6 @@
 #pragma once
 
-// What the kernels of the exact step have in common.
+// The code that the kernels of the exact step share.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,8 +14,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// A list of too few candidates, as where sums are no numbers, or too many: its
-/// row is left to the float64 pass. One thread calls this.
+/// Leaves the row of a list with too few candidates (NaN sums) or too many to
+/// the float64 pass. One thread calls this.
 __device__ inline void leave_list(const ExactStep& step, std::int32_t place,
                                   std::int64_t slot) {
   const CandidateLists& lists = step.lists;
@@ -24,9 +24,9 @@ __device__ inline void leave_list(const ExactStep& step, std::int32_t place,
   do_again(step.redo, place, slot);
 }
 
-/// How many candidates a slot's list has to rank. 0: none, as there is no
-/// point, or its row is done again, which it is left to where it has fewer than
-/// k or more than `most`. A block's threads all call this.
+/// Returns the number of candidates to rank in a slot's list. It is 0 if there
+/// is no point, or if the row is recomputed. A list with fewer than k or more
+/// than `most` has its row recomputed. All of a block's threads call this.
 __device__ inline std::int32_t to_rank(const ExactStep& step, std::int64_t slot,
                                        std::int32_t most) {
   const std::int32_t place = step.lists.places[slot];
@@ -38,7 +38,7 @@ __device__ inline std::int32_t to_rank(const ExactStep& step, std::int64_t slot,
   return 0;
 }
 
-/// Where the neighbours of a slot's point go.
+/// Returns the place of the neighbours of a slot's point.
 __device__ inline Entries neighbours_of(const ExactStep& step,
                                         std::int32_t place, std::int64_t slot) {
   const std::int64_t row =
@@ -55,8 +55,8 @@ __device__ inline void count_exact(const ExactStep& step, std::int64_t slot,
               static_cast<unsigned long long>(pairs));
 }
 
-/// Calls start(part) for parts of the step's slots, of about 0.1 s at most, and
-/// polls between them.
+/// Calls start(part) for parts of the step's slots that take about 0.1 s at
+/// most, and polls between them.
 template <class Start>
 void in_turns(const ExactStep& step, const Stream& stream, Start start) {
   const std::int64_t turn = turn_of(static_cast<double>(step.lists.capacity) *

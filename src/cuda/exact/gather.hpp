@@ -1,6 +1,6 @@
 #pragma once
 
-// Some of the points brought to one place, and their lists back.
+// Gathers some of the points in one array, and scatters their lists back.
 
 #include <cuda_runtime.h>
 
@@ -11,8 +11,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// Points at some places, one after the other, and rows of zeros to num_places.
-/// All pointers are device memory.
+/// Points at some places, in sequence, then rows of zeros up to num_places. All
+/// pointers are device memory.
 struct GatheredPoints {
   const double* from = nullptr;            ///< [.. x padded], by place
   const double* from_sums = nullptr;       ///< by place
@@ -25,7 +25,7 @@ struct GatheredPoints {
 };
 void start_gathering(const GatheredPoints& points, cudaStream_t stream);
 
-/// Row r of `from` becomes the row of `to` that the place's list has.
+/// Copies row r of `from` to the row of `to` that belongs to the place's list.
 void start_scatter(const Lists& from, const std::int32_t* places,
                    const std::int32_t* list_rows, std::int64_t num_rows,
                    const Lists& to, cudaStream_t stream);

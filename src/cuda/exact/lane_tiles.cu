@@ -18,9 +18,9 @@ namespace {
 
 using Tile = LaneTile;
 
-/// One instruction: 16 rows by 8 columns, 8 features. A warp's thread 4 g + q
-/// holds features q and q + 4 of rows g and g + 8 and of column g, and of the
-/// sums columns 2 q and 2 q + 1 of the two rows.
+/// One instruction: 16 rows by 8 columns, 8 features. Thread 4 g + q of a warp
+/// holds features q and q + 4 of rows g and g + 8 and of column g. Of the sums,
+/// it holds columns 2 q and 2 q + 1 of the two rows.
 struct Step {
   static constexpr int rows = 16, columns = 8, features = 8;
 };
@@ -30,17 +30,19 @@ static_assert(Tile::warp_rows % Step::rows == 0 &&
               "a warp's part of a tile is made of whole steps");
 static_assert(kLanes == 8, "lanes are joined by the bits of their turns");
 
-// Of a stage's row 16 bytes are a piece: features q and q + 4 of a step.
+// A piece is 16 bytes of a row of a stage: features q and q + 4 of a step.
 constexpr int kPieces = Tile::depth / 2;
 constexpr int kStepPieces = Step::features / 2;
 
-/// Where a row's piece stands: two rows' pieces of one step are on all banks.
+/// Returns the position of a row's piece. Two rows' pieces of one step cover
+/// all banks.
 __device__ inline int piece_at(int row, int piece) {
   return piece ^ ((row & 1) * kStepPieces);
 }
 
-/// sums += products, one feature after the other. Where the kernel does nothing
-/// neither does this, so that the first look (adds_in_order()) tells.
+/// Adds the products to the sums, one feature after the other. On devices where
+/// the kernel does nothing this does nothing either, so that the test in
+/// adds_in_order() fails there.
 __device__ inline void multiply(double (&sum)[4], const double2& row,
                                 const double2& lower_row,
                                 const double2& column) {
@@ -53,15 +55,15 @@ __device__ inline void multiply(double (&sum)[4], const double2& row,
 #endif
 }
 
-/// The lane that comes so manieth: as its bits are turned round, those come
-/// one after the other that are joined.
+/// Returns the lane that is processed at this turn. Reversing the bits makes
+/// lanes that are reduced together adjacent.
 __device__ inline int lane_in_turn(int turn) {
   return ((turn & 1) << 2) | (turn & 2) | (turn >> 2);
 }
 
-// Rows of a panel, lane by lane, in tiles of rows, stage by stage as they are
-// wanted in shared memory. A lane's zeros stand before its features: a sum that
-// is 0 stays so, where a -0 at the end would not.
+// Rearranges the rows of a panel lane by lane in tiles of rows, in the order of
+// stages in shared memory. A lane's zeros precede its features: a sum of 0
+// keeps its sign, which a -0 at the end would not.
 // In: rows [num_rows x padded]. Out: lane_doubles(). Grid: x over stages of a
 // lane, y over tiles. Block: any. Shared: none.
 __global__ void turn_to_lanes(const double* rows, std::int64_t num_rows,
@@ -92,9 +94,9 @@ __global__ void turn_to_lanes(const double* rows, std::int64_t num_rows,
   }
 }
 
-/// What the tiles are made of, and where they go. Device memory.
+/// The inputs and outputs of the tiles. Device memory.
 struct LaneWork {
-  const double* rows = nullptr;     ///< by turn_to_lanes()
+  const double* rows = nullptr;     ///< from turn_to_lanes()
   const double* columns = nullptr;  ///< the same
   std::int64_t stages = 0;          ///< of a tile: of all lanes
   std::int64_t row_tiles = 0, column_tiles = 0;
@@ -102,8 +104,8 @@ struct LaneWork {
   Chunk chunk;
 };
 
-/// Tiles of a chunk; of the same rows and columns those on the diagonal and to
-/// the right of it.
+/// Returns the number of tiles of a chunk. Where rows and columns are the same,
+/// only tiles on the diagonal and to the right of it count.
 __host__ __device__ inline std::int64_t num_tiles(const LaneWork& work) {
   return work.chunk.same ? work.row_tiles * (work.row_tiles + 1) / 2
                          : work.row_tiles * work.column_tiles;
@@ -111,20 +113,20 @@ __host__ __device__ inline std::int64_t num_tiles(const LaneWork& work) {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// So many stages are sent ahead: the place of the next one was read two stages
-// ago, by all threads.
+// This many stages are sent ahead: all threads finished reading the next one's
+// memory two stages ago.
 constexpr int kStagesAhead = Tile::stages - 2;
 
 struct TilePlace {
   std::int64_t row, column;
 };
-/// The order of tiles: 8 rows of them at a time, so that blocks that work at
-/// the same time share rows and columns.
+/// Returns a tile in an order that takes 8 rows of tiles at a time, so that
+/// concurrent blocks share rows and columns.
 __device__ inline TilePlace tile_at(const LaneWork& work, std::int64_t at) {
   constexpr std::int64_t height = 8;
   for (std::int64_t first = 0;; first += height) {
     const std::int64_t rows = min(height, work.row_tiles - first);
-    // A triangle, and what is right of it.
+    // The tiles are a triangle and a rectangle to the right of it.
     const std::int64_t corner = work.chunk.same ? rows * (rows + 1) / 2 : 0;
     const std::int64_t begin = work.chunk.same ? first + rows : 0;
     const std::int64_t all = corner + (work.column_tiles - begin) * rows;
@@ -140,14 +142,14 @@ __device__ inline TilePlace tile_at(const LaneWork& work, std::int64_t at) {
   }
 }
 
-/// The stages of a block's tiles on their way to shared memory, one after the
+/// Copies the stages of a block's tiles into shared memory, one after the
 /// other, by one thread.
 class StageFeed {
  public:
   __device__ StageFeed(const LaneWork& work, unsigned staged, unsigned full)
       : work_(work), staged_(staged), full_(full), tile_(blockIdx.x) {}
 
-  /// The next one, to a place that nobody reads any more.
+  /// Sends the next stage into memory that no thread still reads.
   __device__ void send() {
     if (tile_ >= num_tiles(work_)) return;
     if (stage_ == 0) place_ = tile_at(work_, tile_);
@@ -176,9 +178,9 @@ class StageFeed {
   unsigned sent_ = 0;
 };
 
-/// What this thread has read of shared memory it has read before bulk copies
-/// write there that start after the next barrier of the block. They go by a way
-/// of their own: without this fence such a copy was seen to overtake reads.
+/// Orders this thread's reads of shared memory before bulk copies that start
+/// after the block's next barrier. Bulk copies use another proxy: without this
+/// fence such a copy was seen to overtake reads.
 __device__ inline void order_before_copies() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
@@ -193,7 +195,7 @@ struct WarpSums {
   __device__ void clear() {
     each([&](int i, int j, int x, int) { v[i][j][x] = v[i][j][x + 1] = 0.0; });
   }
-  /// To and from a level of what waits: the thread's own places.
+  /// Copies to and from a level of waiting sums, at the thread's own positions.
   __device__ void put(double2* level) const {
     each([&](int i, int j, int x, int at) {
       level[at * Tile::threads] = {v[i][j][x], v[i][j][x + 1]};
@@ -206,7 +208,7 @@ struct WarpSums {
       v[i][j][x + 1] = other.y + v[i][j][x + 1];
     });
   }
-  /// use(i, j, x, number): the two sums from x on of step (i, j).
+  /// Calls use(i, j, x, number) for the two sums from x on of step (i, j).
   template <class Use>
   __device__ static void each(Use use) {
 #pragma unroll
@@ -219,7 +221,7 @@ struct WarpSums {
   }
 };
 
-/// A stage's features added to the warp's sums.
+/// Adds a stage's features to the warp's sums.
 __device__ inline void add_stage(const double2* rows, const double2* columns,
                                  WarpSums& sums) {
   const int g = static_cast<int>(threadIdx.x) % 32 / 4;
@@ -242,7 +244,7 @@ __device__ inline void add_stage(const double2* rows, const double2* columns,
   }
 }
 
-/// The warp's pairs, whose first row and column these are.
+/// Writes the warp's pairs, which start at this row and column.
 template <class Rule>
 __device__ inline void write_pairs(const Chunk& chunk, const WarpSums& sums,
                                    std::int64_t row0, std::int64_t column0) {
@@ -264,12 +266,12 @@ __device__ inline void write_pairs(const Chunk& chunk, const WarpSums& sums,
 
 #endif
 
-// Tiles of the distance matrix. Each block takes every so manieth tile. Stages
-// come by bulk copies, some ahead; all warps add one up, then the next. After
-// the t-th lane, as many levels of what waits are joined with its sums as t has
-// ones at its end: l with l + 4, then l + 2, then l + 1.
-// In and out: see LaneWork. Grid: a block a multiprocessor, at most one a tile.
-// Block: Tile::threads. Shared: Tile::shared_bytes, dynamic.
+// Computes tiles of the distance matrix. The blocks take tiles in turn. Bulk
+// copies bring stages, some ahead; all warps add one stage, then the next.
+// After the t-th lane, its sums are joined with as many waiting levels as t has
+// trailing one bits: l with l + 4, then l + 2, then l + 1.
+// In and out: see LaneWork. Grid: one block a multiprocessor, at most one a
+// tile. Block: Tile::threads. Shared: Tile::shared_bytes, dynamic.
 template <class Rule>
 __global__ void __launch_bounds__(Tile::threads, 1)
     lane_tiles(const LaneWork work) {
@@ -308,8 +310,8 @@ __global__ void __launch_bounds__(Tile::threads, 1)
         __syncwarp();
         const unsigned slot = done % Tile::stages;
         wait_for_barrier(full + 8 * slot, done / Tile::stages & 1);
-        // The loop of that wait may leave threads apart, and products are the
-        // warp's.
+        // The wait loop may leave threads diverged, and products need the whole
+        // warp.
         __syncwarp();
         const double2* const rows =
             reinterpret_cast<const double2*>(shared + slot * Tile::stage_bytes);
@@ -331,12 +333,12 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 #endif
 }
 
-// The order of sums.
+// Tests of the order of summation.
 
 constexpr int kLooks = 256;
 
-/// A number that sums of some such are rounded by: all bits, of magnitudes near
-/// each other, 53 bits apart, or so small that products underflow.
+/// Returns a number whose sums are rounded: all bits used, and magnitudes that
+/// are close, 53 bits apart, or so small that products underflow.
 __device__ inline double made_up(std::uint64_t seed, int kind) {
   std::uint64_t z = (seed + 1) * 0x9e3779b97f4a7c15ull;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -349,7 +351,7 @@ __device__ inline double made_up(std::uint64_t seed, int kind) {
   return __longlong_as_double(static_cast<long long>(bits | exponent << 52));
 }
 
-// Each warp makes one step's sums both ways, and counts where they differ.
+// Computes one step's sums both ways in each warp, and counts the differences.
 // Grid: kLooks blocks of a warp. Shared: none.
 __global__ void look_at_order(int* differ) {
   const int lane = static_cast<int>(threadIdx.x), g = lane / 4, q = lane % 4;

@@ -1,7 +1,8 @@
 #pragma once
 
-// A chunk of products of doubles on tensor cores, each pair's the contract's,
-// bit for bit (vignette "proofs"): lane after lane, features in their order.
+// Computes a chunk of products of doubles on tensor cores. Each is the
+// contract's, bit for bit (vignette "proofs"), lane after lane with features in
+// order.
 
 #include <cuda_runtime.h>
 
@@ -14,19 +15,20 @@
 namespace fsknn {
 namespace cuda {
 
-/// Whether the current device's tensor cores add product after product, each by
-/// one fma: looked at once for each device.
+/// Returns whether the current device's tensor cores add products one after
+/// another, each by one fma. Tested once for each device.
 bool adds_in_order(const Stream& stream);
 
-/// Room for the rows of chunks, lane by lane, on the current device.
+/// Memory for the rows of chunks, lane by lane, on the current device.
 class LaneTiles {
  public:
-  /// For chunks of at most so many rows and columns. same: they are always the
-  /// same points. blocks: of threads, the device's multiprocessors.
+  /// Takes chunks of at most this many rows and columns. same: both are always
+  /// the same points. blocks: of threads, one for each of the device's
+  /// multiprocessors.
   LaneTiles(std::int64_t most_rows, std::int64_t most_columns, bool same,
             std::int64_t padded, int blocks);
 
-  /// As start_distances(), of a metric of rows of length 1.
+  /// Does what start_distances() does, for a metric of rows of length 1.
   void start(const MetricEntry& metric, const Chunk& chunk,
              cudaStream_t stream);
 

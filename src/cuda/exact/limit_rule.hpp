@@ -1,13 +1,12 @@
 #pragma once
 
-// What a distance that counts means to a filter: the similarity that no pair so
-// near is filtered below. A search that starts from limits, each the distance
-// of some row's k-th neighbour so far, has its first thresholds here, and one
-// that reranks k of a row's candidates its next. Plain C++, for host and
-// device.
+// Converts a distance limit to a filter's threshold: the similarity that all
+// pairs within the limit reach. A search that starts from limits (each row's
+// k-th distance so far) derives its first thresholds here. Exact re-ranking of
+// k candidates of a row derives the next ones. Plain C++, for host and device.
 //
-// A filtered similarity s stands for a pair's t, in the filter's units; of the
-// distance before the matrix's power of two was taken off, D:
+// A filtered similarity s approximates a pair's t, in the filter's units. D is
+// the distance before the matrix's power of two was removed:
 //   rows of length 1    t = (1 - D) S,     |s - t| <= e of the returned
 //   distance
 //                       (half_unit_rows.cu), S = kSimilarityScale;
@@ -20,11 +19,10 @@
 //                       inverse of the unit,
 //   proportions         t = o - 1,         s >= t   (the same), o the overlap;
 //   of rows of bits     t = o,             |s - t| <= e  (bit_bound.hpp).
-// So a pair at most `limit` apart has an s of at least t(limit) (less e), since
-// t falls as D rises; of raw products s may be infinite. What this file's own
-// operations round is less than 2^-40 of each term, and is taken off; 2^-100
-// covers what is so small that it vanishes. A limit at which nothing is known
-// lets all pairs pass.
+// A pair within distance `limit` therefore has an s of at least t(limit) (less
+// e), since t decreases as D grows; for raw products s may be infinite. The
+// rounding in this file is less than 2^-40 of each term, and is subtracted;
+// 2^-100 covers underflow. Where no conversion is known, all pairs pass.
 
 #include <cfloat>
 #include <cmath>
@@ -35,7 +33,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// What t is of.
+/// The quantity that t stands for.
 enum class LimitOf {
   unit,
   near_rows,
@@ -46,12 +44,12 @@ enum class LimitOf {
   nothing
 };
 
-/// What all limits of one search have in common.
+/// The constants that all limits of one search share.
 struct LimitRule {
   LimitOf of = LimitOf::nothing;  ///< nothing: all pairs pass
   double scale = 1.0;             ///< S
   double error = 0.0;             ///< e, in the filter's units
-  double less = 0.0;              ///< overlaps: what is taken off
+  double less = 0.0;              ///< overlaps: this is subtracted
   PowerOfTwo redo = {1.0, 1.0};   ///< the matrix's scaling
 };
 
@@ -62,15 +60,15 @@ FSKNN_HD inline float float_at_most(double x) {
   return static_cast<double>(y) > x ? nextafterf(y, -HUGE_VALF) : y;
 }
 
-/// Of an overlap that a pair has at least.
+/// Returns the threshold for an overlap of at least `least`.
 FSKNN_HD inline float threshold_of_overlap(const LimitRule& rule,
                                            double least) {
   return float_at_most(least - rule.less - 0x1p-40 - rule.error);
 }
 
-/// No pair whose returned distance is at most `limit` has a filtered similarity
-/// below this. Minus infinity: all pass; infinity, for a limit of minus
-/// infinity: none does.
+/// Returns a bound that every pair within the returned distance `limit`
+/// reaches. Minus infinity: all pairs pass. A limit of minus infinity gives
+/// infinity, which no pair reaches.
 FSKNN_HD inline float threshold_at(const LimitRule& rule, double limit) {
   constexpr double part = 0x1p-40, tiny = 0x1p-100;
   if (limit == -HUGE_VAL) return HUGE_VALF;
@@ -93,7 +91,7 @@ FSKNN_HD inline float threshold_at(const LimitRule& rule, double limit) {
     case LimitOf::difference:
       return float_at_most(-most * s * (1.0 + part) - tiny);
     case LimitOf::overlap:
-      // No distance is below 0, nor above 1.
+      // Distances are between 0 and 1.
       if (!(limit < 1.0)) return -HUGE_VALF;
       return threshold_of_overlap(rule, overlap_at(limit < 0.0 ? 0.0 : limit));
     case LimitOf::nothing: break;

@@ -1,8 +1,8 @@
 #pragma once
 
-// The comparisons that candidates and their lists go by, where a number may be
-// infinite or none: Lemma 6 of the vignette "proofs" rests on them. Plain C++,
-// for host and device.
+// The comparisons of candidates and lists, for numbers that may be infinite or
+// NaN. Lemma 6 of the vignette "proofs" relies on them. Plain C++, for host and
+// device.
 
 #include <cfloat>
 #include <cmath>
@@ -14,20 +14,21 @@
 namespace fsknn {
 namespace cuda {
 
-/// The count of a list that overflowed: its row is done again. So far below 0
-/// that whatever is added to it by mistake leaves it there.
+/// The count of a list that overflowed: its row is recomputed. The number is so
+/// negative that erroneous additions cannot make it positive.
 static constexpr std::int32_t kOverflowed = INT32_MIN;
 
 FSKNN_HD constexpr bool is_overflowed(std::int32_t count) { return count < 0; }
 
-/// Whether a list of so much room has this place: none has a negative one.
+/// Returns whether a list of this capacity has the place `at`. A negative one
+/// does not exist.
 FSKNN_HD constexpr bool has_place(std::int32_t at, std::int32_t capacity) {
   return static_cast<std::uint32_t>(at) < static_cast<std::uint32_t>(capacity);
 }
 
-/// What a candidate's similarity is at least, rounded down; minus infinity
-/// where nothing is known of it: where an error is infinite or no number, or
-/// the similarity is. Never infinity, and always a number.
+/// Returns a lower bound of a candidate's similarity, rounded down. It is minus
+/// infinity where an error or the similarity is infinite or NaN. It is never
+/// plus infinity or NaN.
 FSKNN_HD inline float least_similarity(float similarity, double row_error,
                                        double column_error) {
 #ifdef __CUDA_ARCH__
@@ -46,20 +47,22 @@ FSKNN_HD inline float least_similarity(float similarity, double row_error,
 #endif
 }
 
-/// Slacks over the sums of both rows, which are floats, as an error.
+/// Converts slacks that are relative to the sums of both rows, which are
+/// floats, to an error.
 FSKNN_HD inline double slack_over_sums(double slacks, double sums) {
   return slacks / sums * (1.0 + 0x1p-20);
 }
 
-/// The sum of the smaller ones of two rows of 0 and 1, whose sums these are, of
-/// a similarity that is their overlap, but for so little (filter/bit_bound.hpp)
-/// that the whole number is the nearest.
+/// Returns the sum of minima of two rows of 0 and 1 from their row sums and
+/// their similarity. That is their overlap up to an error
+/// (filter/bit_bound.hpp) small enough for rounding to the nearest whole
+/// number.
 FSKNN_HD inline double given_sum(float similarity, double row_sum,
                                  double column_sum) {
   return rint(static_cast<double>(similarity) * (0.5 * (row_sum + column_sum)));
 }
 
-/// Whole numbers in the order of the floats; none is 0.
+/// Maps floats to whole numbers in the same order; none is 0.
 FSKNN_HD inline std::uint32_t order_key(float x) {
   std::uint32_t bits;
   memcpy(&bits, &x, sizeof bits);

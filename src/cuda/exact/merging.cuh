@@ -1,6 +1,6 @@
 #pragma once
 
-// What a block gathers of a row's neighbours, and how it joins the row's list.
+// Gathers neighbours of a row in a block, and merges them into the row's list.
 
 #include <cstdint>
 
@@ -9,21 +9,21 @@
 namespace fsknn {
 namespace cuda {
 
-/// One block a row. What may be among the row's k nearest is gathered in shared
-/// memory, and from time to time sorted and merged into the row's list.
+/// One block handles a row. It gathers possible neighbours in shared memory,
+/// and from time to time sorts and merges them into the row's list.
 struct SelectBlock {
   static constexpr int threads = 256;
   static constexpr int items = 4;
-  static constexpr int step = threads * items;  ///< entries looked at at a time
+  static constexpr int step = threads * items;  ///< entries examined at a time
   static constexpr int capacity = 2 * step;     ///< entries gathered at most
 };
 static_assert((SelectBlock::capacity & (SelectBlock::capacity - 1)) == 0,
               "the sort is bitonic");
 
 /// Merges `count` sorted entries into the row's sorted list, in place, by the
-/// block: every entry's place is its place in its own sequence and the number
-/// of the other's entries before it. List entries move to higher places only,
-/// so they are moved a step at a time from the far end.
+/// block. An entry's place is its place in its own sequence plus the number of
+/// entries of the other that precede it. List entries only move to higher
+/// places, so they are moved step by step from the far end.
 __device__ inline void merge(const Entries& gathered, int count,
                              const Entries& list, std::int64_t k) {
   using B = SelectBlock;
@@ -34,7 +34,7 @@ __device__ inline void merge(const Entries& gathered, int count,
     const int q = i * B::threads + tid;
     places[i] = q < count ? q + list.rank_of(gathered.get(q), k) : k;
   }
-  // Nothing before the first gathered entry's place moves.
+  // Entries before the first gathered entry's place do not move.
   const std::int64_t first = list.rank_of(gathered.get(0), k);
   if (first >= k) return;
   for (std::int64_t end = k; end > first; end -= B::step) {

@@ -12,12 +12,14 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// So many breaks and counters are in shared memory; of more in the device's.
+// Up to this many breaks and counters fit in shared memory; more use global
+// memory.
 constexpr std::int64_t kMostShared = 2048;
-// Blocks down a chunk: each adds its counters to the whole.
+// The number of blocks down a chunk, each of which adds its counters to the
+// total.
 constexpr std::int64_t kMostDown = 64;
 
-/// PairValue, of core/contract/pair_bins.hpp, on a device.
+/// Computes PairValue of core/contract/pair_bins.hpp on a device.
 template <class Rule>
 __device__ inline double value_of(double found, bool similarity) {
   if constexpr (std::is_base_of<UnitDot<Rule::sign>, Rule>::value) {
@@ -30,7 +32,7 @@ __device__ inline double value_of(double found, bool similarity) {
   }
 }
 
-/// PairBins::slot().
+/// Computes PairBins::slot() on a device.
 __device__ inline int slot_of(double value, const double* breaks, int count) {
   if (value == breaks[count - 1]) return count - 1;
   int first = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// How many pairs of a chunk have a value in each of some bins.
+// Counts the pairs of a chunk whose value is in each of several bins.
 
 #include <cuda_runtime.h>
 
@@ -13,26 +13,25 @@
 namespace fsknn {
 namespace cuda {
 
-/// Pairs of row < column, by places, are counted. All pointers are device
-/// memory.
+/// Counts pairs with row < column, by places. All pointers are device memory.
 struct PairsToCount {
-  /// Of products of rows of length 1, else of what is counted.
+  /// Holds products for rows of length 1, otherwise the counted values.
   Chunk chunk;
   std::int64_t row0 = 0, column0 = 0;  ///< places of the chunk's first
   const double* breaks = nullptr;      ///< [num_breaks], as PairBins has them
   std::int64_t num_breaks = 0;
-  bool similarity = false;               ///< what is counted of products
+  bool similarity = false;               ///< the value counted, for products
   unsigned long long* counts = nullptr;  ///< [num_breaks + 1], added to
-  /// [2] the least and the largest value, as order_key_of() has them; lowered
-  /// and raised.
+  /// [2] the least and the largest value, as order_key_of() encodes them;
+  /// updated.
   unsigned long long* extremes = nullptr;
-  /// Set where a distance is beyond range.
+  /// Set if a distance is out of range.
   std::int32_t* beyond = nullptr;
 };
 void start_counting_pairs(const MetricEntry& metric, const PairsToCount& step,
                           cudaStream_t stream);
 
-/// Whole numbers in the order of the doubles.
+/// Maps doubles to whole numbers in the same order.
 FSKNN_HD inline unsigned long long order_key_of(double x) {
   unsigned long long bits;
   memcpy(&bits, &x, sizeof bits);

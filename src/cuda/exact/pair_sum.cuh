@@ -1,6 +1,6 @@
 #pragma once
 
-// The contract's sum of a pair of prepared rows, by 4 neighbouring threads.
+// Computes the contract's sum of a pair of prepared rows by 4 adjacent threads.
 
 #include <cstdint>
 
@@ -9,7 +9,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// A block makes a row's distances; 4 threads, two lanes each, make a pair's.
+/// A block computes a row's distances; 4 threads with two lanes each compute a
+/// pair's.
 template <int threads_>
 struct ExactBlock {
   static constexpr int threads = threads_;
@@ -17,7 +18,8 @@ struct ExactBlock {
   static constexpr int pairs = threads / pair_threads;
 };
 
-/// The sum over two prepared rows, of all 4 threads; a warp must call it.
+/// Returns the sum over two prepared rows to all 4 threads; all of a warp must
+/// call it.
 template <class Sum>
 __device__ inline double pair_sum(const double* a, const double* b,
                                   std::int64_t padded, int part) {

@@ -18,14 +18,16 @@ namespace {
 
 constexpr int kRankThreads = 256;
 
-// Of lists no longer than this a small block does a row, and has room for all.
+// For lists up to this length a small block handles a row, and has room for all
+// entries.
 constexpr std::int32_t kFewCandidates = 1024;
-// Up to so many candidates each is compared with each; more are sorted.
+// Up to this many candidates are compared pairwise; more are sorted.
 constexpr int kMostCompared = 256;
 
-// The contract's distances of a row's candidates, each put at its rank.
-// In and out: see ExactStep. Grid: one block a slot. Block: Block::threads.
-// Shared: `room` distances and numbers, dynamic; a list of more is done again.
+// Computes the contract's distances of a row's candidates and places each at
+// its rank. In and out: see ExactStep. Grid: one block a slot. Block:
+// Block::threads. Shared: `room` distances and numbers, dynamic; a row with a
+// longer list is recomputed.
 template <class Rule, class Block>
 __global__ void __launch_bounds__(Block::threads)
     rank_candidates(const ExactStep step, const int room) {
@@ -49,7 +51,7 @@ __global__ void __launch_bounds__(Block::threads)
   constexpr bool by_difference = std::is_same<Sum, AbsoluteDifference>::value ||
                                  std::is_same<Sum, SquaredDifference>::value;
   const bool told = (by_overlap || by_difference) && step.sums_given;
-  // One thread a pair.
+  // One thread handles a pair.
   for (int at = told ? tid : count; at < count; at += Block::threads) {
     const Candidate candidate = list[at];
     const std::int64_t other = lists.column_places[candidate.slot];
@@ -61,7 +63,8 @@ __global__ void __launch_bounds__(Block::threads)
                    lists.column_ids[other]});
   }
   for (int first = told ? count : 0; first < count; first += Block::pairs) {
-    // Threads past the end do the last pair again: a warp joins together.
+    // Threads past the end repeat the last pair, because the reduction needs
+    // the whole warp.
     const int own = first + tid / Block::pair_threads;
     const int at = min(own, count - 1);
     const std::int64_t other = lists.column_places[list[at].slot];
@@ -89,13 +92,14 @@ __global__ void __launch_bounds__(Block::threads)
   }
 }
 
-// The same where lists of neighbours are no longer than a warp, which does one:
-// of few candidates each, most of a block would have nothing to do. The first
-// candidates, those that the last cut put there, then others, as long as they
-// are near enough for the k-th so far. only_first: not those, and lists stay. A
-// row whose threshold was a estimate that the k-th does not confirm is done
-// again. In and out: see ExactStep. Grid: x over slots, a warp each. Block:
-// kRankThreads. Shared: static. A list of more than `room` is done again.
+// Does the same, one warp a row, where lists of neighbours are no longer than a
+// warp: with few candidates a row, most of a block would be idle. It processes
+// the first candidates, which the last cut placed there, then the others that
+// are near enough for the k-th so far. only_first: it skips the others, and the
+// lists remain. A row is recomputed if its k-th distance does not confirm its
+// estimated threshold. In and out: see ExactStep. Grid: x over slots, a warp
+// each. Block: kRankThreads. Shared: static. A row whose list is longer than
+// `room` is recomputed.
 template <class Rule, bool only_first>
 __global__ void __launch_bounds__(kRankThreads)
     rank_in_warps(const ExactStep step, const int room) {
@@ -127,7 +131,7 @@ __global__ void __launch_bounds__(kRankThreads)
   const bool tells =
       step.limits.of != LimitOf::nothing &&
       (step.row_slack == nullptr || step.row_slack[slot] < CUDART_INF_F);
-  // k, in whole turns.
+  // k, rounded up to whole turns.
   const int leading =
       (k + Threads::pairs - 1) / Threads::pairs * Threads::pairs;
   const int end = only_first ? min(count, leading) : count;
@@ -157,7 +161,8 @@ __global__ void __launch_bounds__(kRankThreads)
     __syncwarp();
     LaneEntry found = LaneEntry::none();
     for (int turn = 0; turn * Threads::pairs < num_wanted; ++turn) {
-      // Threads past the end do the last pair again: a warp joins together.
+      // Threads past the end repeat the last pair, because the reduction needs
+      // the whole warp.
       const int pair = turn * Threads::pairs + lane / Threads::pair_threads;
       const std::int64_t other =
           lists.column_places[slots[min(pair, num_wanted - 1)]];
@@ -168,7 +173,7 @@ __global__ void __launch_bounds__(kRankThreads)
           Rule::finish(sum, row_sum, step.column_sums[other]);
       LaneEntry entry = {scaled(distance, step.undo), lists.column_ids[other]};
       if (pair >= num_wanted) entry = LaneEntry::none();
-      // Each to the lane that has the candidate's number.
+      // Moves each distance to the lane that has the candidate's number.
       const LaneEntry mine =
           entry.from(lane % Threads::pairs * Threads::pair_threads);
       if (lane / Threads::pairs == turn) found = mine;
@@ -176,7 +181,7 @@ __global__ void __launch_bounds__(kRankThreads)
     __syncwarp();
     nearest = merged(nearest, sorted(found, lane), lane);
     const double limit = nearest.from(k - 1).distance;
-    // No pair at this limit has a similarity below: see limit_rule.hpp.
+    // All pairs within this limit reach this similarity: see limit_rule.hpp.
     const float reached =
         tells ? threshold_at(step.limits, limit) : -CUDART_INF_F;
     if (!(reached < CUDART_INF_F)) continue;
@@ -187,14 +192,14 @@ __global__ void __launch_bounds__(kRankThreads)
   if (lane > 0) return;
   if (only_first) lists.thresholds[slot] = threshold;
   if (step.estimated) lists.bounds[slot] = certain;
-  // A estimate that was too high may have left out neighbours.
+  // An estimate that was too high may have dropped neighbours.
   if (!only_first && used > certain) do_again(step.redo, place, slot);
   count_exact(step, slot, made);
 }
 
 static_assert(kMostReranked == kLongestWarpList, "as the plan takes it");
 
-// Where sums are told, no pair takes more than a thread.
+// Where similarities give the sums, a pair never needs more than one thread.
 bool in_warps(const ExactStep& step) {
   return step.nearest.k <= kLongestWarpList &&
          step.lists.capacity <= kFewCandidates && !step.sums_given;
@@ -210,7 +215,7 @@ void start_lists(const MetricEntry& metric, const ExactStep& step,
   const std::int64_t slots = step.end_slot.value - step.first_slot.value;
   if (slots == 0) return;
   const unsigned grid = static_cast<unsigned>(slots);
-  // After the last cut a long list is hardly longer than k.
+  // After the last cut a long list has few entries beyond k.
   const std::int32_t capacity = step.lists.capacity;
   const int room = capacity <= kFewCandidates ? capacity : capacity / 2;
   const int bytes =

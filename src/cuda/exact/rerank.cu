@@ -26,7 +26,8 @@ __device__ inline std::int64_t warp_number() {
          kWarp;
 }
 
-// One warp an owned point. Grid: x over points. Block: kThreads. Shared: none.
+// One warp handles an owned point. Grid: x over points. Block: kThreads.
+// Shared: none.
 __global__ void __launch_bounds__(kThreads)
     list_waiting(const PairsFromLists from, const WaitingPairs to) {
   const std::int64_t own = warp_number();
@@ -41,10 +42,10 @@ __global__ void __launch_bounds__(kThreads)
     to.columns[first + at] = from.panel_places[list[at].slot];
 }
 
-/// A warp reranks pairs of 32 / row_threads owned points from `own` on, each by
-/// row_threads threads: so many of its pairs are looked at together, and of
-/// those that are here as many are made at a time as there are groups of 8
-/// threads, one a lane.
+/// A warp ranks the pairs of 32 / row_threads owned points from `own` on
+/// exactly, each by row_threads threads. These examine that many pairs
+/// together. Of those whose rows are present, each group of 8 threads (one a
+/// lane) computes one.
 template <class Rule, int row_threads>
 __device__ inline void rerank_rows(const Reranking& s, std::int64_t own) {
   using Sum = typename Rule::Sum;
@@ -68,7 +69,8 @@ __device__ inline void rerank_rows(const Reranking& s, std::int64_t own) {
     if (row_threads < kWarp)
       left = (left >> first_lane) & ((1u << row_threads % kWarp) - 1);
     while (__any_sync(kWholeWarp, left != 0)) {
-      // The group's own of the next; groups left over go along.
+      // Each group takes its own of the next pairs; surplus groups have none,
+      // but take part in the shuffles.
       int which = -1;
       for (int skip = 0; skip < at_a_time && left != 0; ++skip) {
         if (skip == group) which = __ffs(static_cast<int>(left)) - 1;
@@ -91,9 +93,9 @@ __device__ inline void rerank_rows(const Reranking& s, std::int64_t own) {
   }
 }
 
-// The first blocks a warp a point of `few`, the rest a warp four of `many`.
-// In and out: see Reranking. Grid: as that takes. Block: kThreads. Shared:
-// none.
+// The first blocks use a warp for each point of `few`, the others a warp for
+// four of `many`. In and out: see Reranking. Grid: as many blocks as that
+// takes. Block: kThreads. Shared: none.
 template <class Rule>
 __global__ void __launch_bounds__(kThreads)
     rerank_pairs(const Reranking few, const unsigned few_blocks,
@@ -112,10 +114,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// One block an owned point: each of its pairs to its rank, which is the number
-// of pairs that come before it. Panel places are in the order of the user's
+// One block handles an owned point and moves each of its pairs to its rank: the
+// number of pairs that precede it. Panel places are in the order of the user's
 // numbers. In and out: see Ranking. Block: kRankThreads. Shared: most_pairs x
-// 12 bytes, in whole 16, dynamic.
+// 12 bytes, rounded up to a multiple of 16, dynamic.
 template <class Rule>
 __global__ void __launch_bounds__(kRankThreads) rank_pairs(const Ranking r) {
   constexpr bool unit = std::is_base_of<UnitDot<Rule::sign>, Rule>::value;
@@ -152,7 +154,7 @@ __global__ void __launch_bounds__(kRankThreads) rank_pairs(const Ranking r) {
   }
 }
 
-// One warp a slot. Grid: x over slots. Block: kThreads. Shared: none.
+// One warp handles a slot. Grid: x over slots. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     narrow_lists(const CandidateLists from, const CandidateLists to,
                  Slot first_slot, Slot end_slot) {
@@ -201,8 +203,8 @@ void start_ranking(const MetricEntry& metric, const Ranking& ranking,
                    cudaStream_t stream) {
   const std::int64_t count = ranking.end_owned - ranking.first_owned;
   if (count <= 0) return;
-  // Whole 16 bytes: ptxas makes one read of two points of which the last one is
-  // beyond an odd number of pairs, and memcheck ends the program for it.
+  // Rounded up to 16 bytes: ptxas reads two points at once, the last of which
+  // may be beyond an odd number of pairs. memcheck stops the program for that.
   const std::size_t bytes =
       (static_cast<std::size_t>(ranking.most_pairs) * 12 + 15) / 16 * 16;
   with_pair_rule(metric, [&](auto rule) {

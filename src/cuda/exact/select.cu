@@ -9,11 +9,11 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Selection over one chunk (Arefin 2012, "kNN kernel": there one thread a row
-// replaces the farthest of k candidates, Maxk; here a block a row drops all
-// that is not nearer than the k-th, and merges the rest). In and out: see
-// Selection. Grid: one block a row. Block: SelectBlock::threads. Shared: 24
-// KiB, static. Any k: the list is in global memory.
+// Selects from one chunk (Arefin 2012, "kNN kernel": there one thread a row
+// replaces the farthest of k candidates, Maxk). Here a block a row drops all
+// entries that are not nearer than the k-th, and merges the others. Any k: the
+// list is in global memory. In and out: see Selection. Grid: one block a row.
+// Block: SelectBlock::threads. Shared: 24 KiB, static.
 __global__ void __launch_bounds__(SelectBlock::threads)
     select_from_chunk(const Selection s) {
   using B = SelectBlock;
@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(SelectBlock::threads)
     }
     __syncthreads();
     const int count = num_gathered;
-    // Merge when the next step might not fit, at the end, and as soon as an
-    // unfilled list can be filled: what comes then is dropped on sight.
+    // Merges when the next step might not fit, at the end, and as soon as an
+    // incomplete list can be filled: later entries can then be dropped at once.
     const bool merge_now = count > B::capacity - B::step ||
                            c0 + B::step >= s.num_columns ||
                            (farthest.index == kNoPoint && count >= k);

@@ -11,7 +11,7 @@ namespace fsknn {
 namespace cuda {
 
 /// The neighbours of a split's rows so far, each row's k places sorted by
-/// (distance, index). Empty places, at the end, hold infinity and kNoPoint.
+/// (distance, index). Empty places at the end hold infinity and kNoPoint.
 struct Lists {
   double* distance = nullptr;  ///< device, [num_rows x k], row-major
   std::int32_t* index =
@@ -28,11 +28,11 @@ struct Selection {
   std::int64_t stride = 0;
   std::int64_t num_rows = 0, num_columns = 0;
   const std::int32_t* column_ids = nullptr;  ///< [num_columns], from 0
-  /// Row r and column r + self are the same point, and no neighbours; a number
-  /// below -num_rows where there is none.
+  /// Row r and column r + self are the same point, which is not its own
+  /// neighbour. A number below -num_rows means that there are no such pairs.
   std::int64_t self = 0;
-  /// [num_rows] the rows' own numbers, no neighbours of theirs, where rows and
-  /// columns do not stand in the same order; else null.
+  /// [num_rows] the rows' own numbers, excluded from their neighbours, where
+  /// rows and columns are in different orders; otherwise null.
   const std::int32_t* own_ids = nullptr;
   Lists lists;
 };
@@ -41,8 +41,8 @@ struct Selection {
 void start_clear(const Lists& lists, std::int64_t num_rows,
                  cudaStream_t stream);
 
-/// Offers every pair of the chunk to its row's list. Any k, any order of
-/// chunks: the lists come out the same.
+/// Offers every pair of the chunk to its row's list. The result is the same for
+/// any order of chunks.
 void start_selection(const Selection& selection, cudaStream_t stream);
 
 }  // namespace cuda

@@ -17,25 +17,26 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// A list's slots are put in their order by a block.
+/// A block sorts a list's slots.
 struct ArrangeBlock {
   static constexpr int threads = 256;
 };
 
-/// A block finds which of some pairs of a row are its to make, and makes them.
+/// A block finds the pairs of a row that it must compute, and computes them.
 struct MakeBlock : ExactBlock<128> {
   static constexpr int pairs_a_turn = 2 * threads;
 };
 
-/// A list's distances are put in their order by a block.
+/// A block sorts a list's distances.
 struct RankBlock {
   static constexpr int threads = 256;
-  // Of so many candidates; longer lists have no memory for buckets.
+  // The most candidates that are sorted by buckets; longer lists have no memory
+  // for them.
   static constexpr int most_in_buckets = 2048;
 };
 
-/// A block's memory: `room` distances, numbers and two orders of them, and
-/// buckets; of the first two alone where there are no buckets.
+/// A block's memory: `room` distances and numbers, two orders of them, and
+/// buckets. Without buckets only the first two.
 struct RankMemory {
   Entries found;
   ItemOrder order;
@@ -57,21 +58,21 @@ struct RankMemory {
   }
 };
 
-/// What the kernels have beside the step, of which slots are a turn's.
+/// The kernels' arguments besides the step, whose slots are those of one turn.
 struct Sharing {
   ExactStep step;
-  Slot first_list = {0}, end_list = {0};  ///< lists that are here
+  Slot first_list = {0}, end_list = {0};  ///< the lists present
   std::uint32_t bucket_scale = 0;         ///< of 2^32: buckets by slots
   float position_scale = 0.0f;            ///< 1 / slots
   std::int64_t part_slots = 0;            ///< of columns, of a part
 };
 
-// The slots of each list that takes part, ascending, no two alike and none the
-// row's own: in a graph's rounds two points meet once, and the first cut drops
-// a row's own point. A list where that is not so takes no part: a pair of a
-// slot with itself would be nobody's to make, and one that stands there twice
-// two neighbours. It is done again, and its threshold, which it may have been
-// counted in twice, is not believed. Grid: one block a slot. Block:
+// Sorts the slots of each list that takes part. They must be distinct and not
+// the row's own: in a graph's rounds two points are compared once, and the
+// first cut drops a row's own point. A list that violates this takes no part. A
+// pair of a slot with itself would be computed by no row, and a repeated slot
+// would be two neighbours. The row is recomputed, and its threshold is ignored,
+// since it may count such a pair twice. Grid: one block a slot. Block:
 // ArrangeBlock. Shared: most_shared() slots and two orders of them, dynamic.
 __global__ void __launch_bounds__(ArrangeBlock::threads)
     arrange_lists(const Sharing sharing) {
@@ -115,11 +116,11 @@ __global__ void __launch_bounds__(ArrangeBlock::threads)
     to.slots[at] = slots[order.sorted[at]];
 }
 
-// The distances of the pairs of each row with a part of the columns: those that
-// the columns' lists do not have, and of the others those of the row that comes
-// first, written to both lists. Grid: x over slots, y over parts, one after the
-// other, so that a part's rows stay in the cache. Block: MakeBlock. Shared:
-// static.
+// Computes the distances of each row's pairs with a part of the columns. It
+// takes pairs that the column's list lacks. A pair that both lists have is
+// computed by the row that comes first, and written to both. Grid: x over
+// slots, y over parts in sequence, so that a part's rows remain in the cache.
+// Block: MakeBlock. Shared: static.
 template <class Rule>
 __global__ void __launch_bounds__(MakeBlock::threads)
     make_pairs(const Sharing sharing) {
@@ -163,7 +164,7 @@ __global__ void __launch_bounds__(MakeBlock::threads)
               static_cast<int>(share * static_cast<float>(others)), others - 1);
           twin = position_of(shared_list(lists, other).slots, others,
                              static_cast<std::int32_t>(slot), estimate);
-          own = twin < 0 || slot < other;  // never the same: arrange_lists()
+          own = twin < 0 || slot < other;  // never equal: arrange_lists()
         }
       }
       const unsigned owners = __ballot_sync(0xffffffffu, own);
@@ -179,7 +180,8 @@ __global__ void __launch_bounds__(MakeBlock::threads)
     __syncthreads();
     const int some = num_own;
     for (int turn = 0; turn < some; turn += MakeBlock::pairs) {
-      // Threads past the end do the last pair again: a warp joins together.
+      // Threads past the end repeat the last pair, because the reduction needs
+      // the whole warp.
       const int pair = turn + tid / MakeBlock::pair_threads;
       const int at = own_at[min(pair, some - 1)];
       const std::int64_t other_slot = list.slots[at];
@@ -198,8 +200,8 @@ __global__ void __launch_bounds__(MakeBlock::threads)
   }
 }
 
-// The nearest of each row's pairs. In and out: see ExactStep. Grid: one block a
-// slot. Block: RankBlock. Shared: RankMemory of most_shared(), dynamic.
+// Finds the nearest of each row's pairs. In and out: see ExactStep. Grid: one
+// block a slot. Block: RankBlock. Shared: RankMemory of most_shared(), dynamic.
 __global__ void __launch_bounds__(RankBlock::threads)
     rank_shared(const ExactStep step) {
   constexpr int threads = RankBlock::threads;
@@ -232,8 +234,8 @@ __global__ void __launch_bounds__(RankBlock::threads)
     nearest.set(rank, found.get(rank));
 }
 
-/// Parts of the columns whose rows stay in the cache while all lists go by, if
-/// a list has enough pairs in each.
+/// Splits the columns into parts whose rows remain in the cache while all lists
+/// are processed, if a list has enough pairs in each.
 std::int64_t num_parts(const ExactStep& step) {
   constexpr std::int64_t least_pairs = 64;
   int device = 0, cache_bytes = 0;

@@ -1,11 +1,11 @@
 #pragma once
 
-// The exact step of a graph: a pair that two lists have is made once, for both.
-// What is near is near from both sides more often than not.
+// The exact step of a graph that computes a pair in two lists once, for both.
+// Near pairs are usually in both lists.
 //
-// A list that takes part has at most half of the candidates that it has room
-// for. Its memory is written anew: the candidates' slots, ascending, and later
-// their distances, each at the place of its slot.
+// A list that takes part uses at most half of its capacity. Its memory is
+// rewritten: the candidates' slots, ascending, and later their distances, each
+// at the position of its slot.
 
 #include <cuda_runtime.h>
 
@@ -20,7 +20,7 @@ FSKNN_HD inline std::int32_t most_shared(std::int32_t capacity) {
   return capacity / 2;
 }
 
-/// Whether a list of so many candidates takes part.
+/// Returns whether a list of this many candidates takes part.
 FSKNN_HD inline bool is_shared(std::int32_t count, std::int64_t k,
                                std::int32_t capacity) {
   return count >= k && count <= most_shared(capacity);
@@ -41,11 +41,13 @@ __device__ inline SharedList shared_list(const CandidateLists& lists,
           reinterpret_cast<double*>(list + (lists.capacity - half))};
 }
 
-/// Whether it pays: rows and columns are the same slots, sums are not told.
+/// Returns whether it pays: rows and columns are the same slots, and
+/// similarities do not give the sums.
 bool may_share_pairs(const ExactStep& step);
 
-/// run_exact() so. Lists that do not take part are done again; the entries of
-/// all are gone after it. The capacity is a power of two.
+/// Does what run_exact() does, in this way. Rows whose lists take no part are
+/// recomputed; the entries of all lists are lost. The capacity must be a power
+/// of two.
 void run_exact_shared(const MetricEntry& metric, const ExactStep& step,
                       const Stream& stream);
 

@@ -11,12 +11,13 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// What a block has memory for without asking: 48 KiB.
+// A block has memory for this many without a special request: 48 KiB.
 constexpr std::int32_t kMostRoom = 4096;
 
-// The contract's distances of a list's candidates, in order. In and out: see
-// ShortLists. Grid: one block a slot. Block: Block::threads. Shared: `room`
-// distances and numbers, dynamic, room a power of two; a list of more is left.
+// Computes the contract's distances of a list's candidates, and sorts them. In
+// and out: see ShortLists. Grid: one block a slot. Block: Block::threads.
+// Shared: `room` distances and numbers, dynamic, room a power of two; longer
+// lists are skipped.
 template <class Rule, class Block>
 __global__ void __launch_bounds__(Block::threads)
     rank_short_lists(const ShortLists step, const int room) {
@@ -29,7 +30,7 @@ __global__ void __launch_bounds__(Block::threads)
   const std::int64_t row = blockIdx.x, slot = step.first_slot.value + row;
   const std::int32_t place = lists.places[slot];
   const std::int32_t held = place < 0 ? 0 : lists.counts[slot];
-  // Below 0, or more than there is room for.
+  // The count is negative, or exceeds the room.
   const bool lost = !has_place(held, room + 1);
   const std::int32_t count = lost ? 0 : held;
   const std::int64_t k = step.nearest.k;
@@ -37,7 +38,8 @@ __global__ void __launch_bounds__(Block::threads)
 
   const Candidate* const list = lists.entries + slot * lists.capacity;
   for (int first = 0; first < count; first += Block::pairs) {
-    // Threads past the end do the last pair again: a warp joins together.
+    // Threads past the end repeat the last pair, because the reduction needs
+    // the whole warp.
     const int own = first + tid / Block::pair_threads;
     const int at = min(own, count - 1);
     const std::int64_t other = lists.column_places[list[at].slot];

@@ -1,7 +1,7 @@
 #pragma once
 
-// The exact step of lists that may be short: where a search starts from limits,
-// a point may have fewer than k candidates, or none.
+// The exact step of lists that may be short: in a search that starts from
+// limits, a point may have fewer than k candidates, or none.
 
 #include <cuda_runtime.h>
 
@@ -15,8 +15,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// Some slots' lists, rows and columns being the same slots. All pointers are
-/// device memory.
+/// The lists of some slots; rows and columns are the same slots. All pointers
+/// are device memory.
 struct ShortLists {
   CandidateLists lists;
   Slot first_slot = {0}, end_slot = {0};
@@ -27,8 +27,8 @@ struct ShortLists {
   /// Out: [end_slot - first_slot x k], each list by (distance, index), then
   /// infinity and kNoPoint.
   Lists nearest;
-  /// Out: [end_slot - first_slot] how many are in the list, at most k;
-  /// kOverflowed: they are to be found in another way.
+  /// Out: [end_slot - first_slot] the length of the list, at most k;
+  /// kOverflowed: the neighbours must be found in another way.
   std::int32_t* counts = nullptr;
 };
 void start_short_lists(const MetricEntry& metric, const ShortLists& step,

@@ -1,6 +1,6 @@
 #pragma once
 
-// Neighbours in the memory of a block, and their order.
+// Holds neighbours in the memory of a block, and sorts them.
 
 #include <math_constants.h>
 
@@ -33,7 +33,8 @@ struct Entries {
     distance[at] = entry.distance;
     index[at] = entry.index;
   }
-  /// Of the first `size`, which are sorted, how many come before `entry`.
+  /// Returns how many of the first `size` entries, which are sorted, precede
+  /// `entry`.
   __device__ std::int64_t rank_of(const Entry& entry, std::int64_t size) const {
     std::int64_t low = 0;
     while (low < size) {
@@ -47,8 +48,9 @@ struct Entries {
   }
 };
 
-/// Bitonic sort of `count` entries, by a block of so many threads: in shared
-/// memory with room for the next power of two. Starts and ends with a barrier.
+/// Sorts `count` entries (bitonic sort) by a block of `threads` threads, in
+/// shared memory with room for the next power of two. Starts and ends with a
+/// barrier.
 template <int threads>
 __device__ inline void sort_gathered(const Entries& gathered, int count) {
   const int tid = static_cast<int>(threadIdx.x);

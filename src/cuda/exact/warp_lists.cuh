@@ -1,7 +1,7 @@
 #pragma once
 
-// Short lists of neighbours, each in the registers of a warp: nobody waits for
-// a block.
+// Holds short lists of neighbours in the registers of a warp, so that no block
+// barrier is needed.
 
 #include <math_constants.h>
 
@@ -14,7 +14,7 @@ namespace fsknn {
 namespace cuda {
 
 static constexpr unsigned kWholeWarp = 0xffffffffu;
-/// An entry a lane.
+/// One entry a lane.
 static constexpr std::int64_t kLongestWarpList = 32;
 
 /// Neighbours of a row, one in each lane of a warp.
@@ -26,12 +26,12 @@ struct LaneEntry {
   __device__ bool before(const LaneEntry& other) const {
     return nearer(distance, index, other.distance, other.index);
   }
-  /// The entry of another lane.
+  /// Returns the entry of another lane.
   __device__ LaneEntry from(int lane) const {
     return {__shfl_sync(kWholeWarp, distance, lane),
             __shfl_sync(kWholeWarp, index, lane)};
   }
-  /// Of this one and another lane's, the first or the last in the order.
+  /// Returns the first or the last of this entry and another lane's.
   __device__ LaneEntry first_or_last(int apart, bool first) const {
     const LaneEntry other = {__shfl_xor_sync(kWholeWarp, distance, apart),
                              __shfl_xor_sync(kWholeWarp, index, apart)};
@@ -50,7 +50,7 @@ __device__ inline LaneEntry sorted(LaneEntry own, int lane) {
   return own;
 }
 
-/// The nearest 32 of two sorted warps of entries, sorted.
+/// Merges two sorted warps of entries into the nearest 32, sorted.
 __device__ inline LaneEntry merged(const LaneEntry& own, const LaneEntry& other,
                                    int lane) {
   const LaneEntry turned = other.from(31 - lane);

@@ -15,8 +15,9 @@ namespace {
 
 using Block = ExactBlock<kThreads>;
 
-// The contract's distances of candidates, and those within a limit. In and out:
-// see PairsToRerank. Grid: any. Block: kThreads. Shared: none.
+// Computes the contract's distances of candidates and keeps those within a
+// limit. In and out: see PairsToRerank. Grid: any. Block: kThreads. Shared:
+// none.
 template <class Rule>
 __global__ void __launch_bounds__(kThreads)
     rerank_candidates(const PairsToRerank step) {
@@ -28,7 +29,8 @@ __global__ void __launch_bounds__(kThreads)
            static_cast<std::int64_t>(blockIdx.x) * Block::pairs;
        first < step.count;
        first += static_cast<std::int64_t>(gridDim.x) * Block::pairs) {
-    // Threads past the end do the last pair again: a warp joins together.
+    // Threads past the end repeat the last pair, because the reduction needs
+    // the whole warp.
     const std::int64_t at = min(first + own, step.count - 1);
     const SlotPair pair = step.pairs[at];
     const std::int32_t row = __ldg(step.row_places + pair.row);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The exact step of a search for all pairs within a distance: which of its
-// candidates are.
+// The exact step of a search for all pairs within a distance: selects them from
+// the candidates.
 
 #include <cuda_runtime.h>
 
@@ -13,7 +13,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// By places. value: of rows of length 1 their product, else the distance.
+/// A pair by places. value: the product for rows of length 1, otherwise the
+/// distance.
 struct FoundPair {
   std::int32_t row, column;
   double value;
@@ -32,10 +33,10 @@ struct PairsToRerank {
   std::int64_t padded = 0;
   PowerOfTwo undo = {1.0, 1.0};    ///< takes off the matrix's scaling
   const double* limits = nullptr;  ///< by row place
-  /// By column place: a pair within the limit of either point counts. Null: the
-  /// rows' limits alone.
+  /// By column place: a pair within the limit of either point counts. Null:
+  /// only the rows' limits count.
   const double* column_limits = nullptr;
-  FoundPair* found = nullptr;         ///< out: room for all, in no order
+  FoundPair* found = nullptr;         ///< out: room for all, in any order
   std::int32_t* num_found = nullptr;  ///< in: 0; out
 };
 void start_reranking_pairs(const MetricEntry& metric, const PairsToRerank& step,

@@ -1,7 +1,7 @@
 #pragma once
 
-// The end of a tile: which of its pairs reach a threshold, into the lists, or
-// into one list of pairs.
+// The end of a tile: appends the pairs that reach a threshold to the lists, or
+// to one list of pairs.
 
 #include <math_constants.h>
 
@@ -14,13 +14,13 @@
 namespace fsknn {
 namespace cuda {
 
-/// Where in a product of tensor cores a lane's first sum is.
+/// Returns the position of a lane's first sum in a product of tensor cores.
 struct LanePlace {
   __device__ static int row(int lane) { return lane / 4; }
   __device__ static int column(int lane) { return lane % 4 * 2; }
 };
 
-/// Where what is found goes.
+/// Returns the destination of the accepted pairs.
 template <class Kind>
 __device__ inline const auto& list_of(const PairWork& work) {
   if constexpr (Kind::in_one_list)
@@ -42,7 +42,7 @@ __device__ inline float2 numbers_of_row(const PairWork& work,
           Kind::numbers > 1 ? __ldg(work.row_numbers[1] + row) : 0.0f};
 }
 
-/// What accept() needs to know of a thread's rows.
+/// The numbers of a thread's rows that accept() needs.
 template <class Kind, int rows>
 struct RowNumbers {
   float threshold[rows];
@@ -57,8 +57,8 @@ struct RowNumbers {
   }
 };
 
-/// And of columns: their thresholds, or which are there, and their numbers,
-/// from the thread's first column on.
+/// The same for columns, from the thread's first one on: their thresholds or
+/// whether they are points, and their numbers.
 template <class Kind>
 struct ColumnNumbers {
   const float* threshold;
@@ -70,7 +70,8 @@ struct ColumnNumbers {
   }
 };
 
-/// A round without thresholds: every pair to its place in the row's list.
+/// Writes every pair to its place in the row's list, in a round without
+/// thresholds.
 template <class Kind, class Pairs>
 __device__ inline void write_all(const PairWork& work, const Pairs& pairs,
                                  const RowNumbers<Kind, Pairs::rows>& of_rows,
@@ -95,32 +96,32 @@ __device__ inline void write_all(const PairWork& work, const Pairs& pairs,
           static_cast<std::int64_t>(row0 + 8 * Pairs::row_of(at)) *
               lists.capacity +
           first + across;
-      // A thread's columns come in twos, and lists that are filled have an even
-      // number of places.
+      // A thread's columns come in pairs, and lists that are filled have an
+      // even number of places.
       *reinterpret_cast<float4*>(to) = make_float4(
           similarity(at, across), __int_as_float(column0 + across),
           similarity(at + 1, across + 1), __int_as_float(column0 + across + 1));
     }
 }
 
-/// As write_all(), of the rows' nearest alone (FillRule), one after the other,
-/// and how many: the columns that four neighbouring threads have of a row are
-/// in eight parts, whose largest similarities are of different points; k of
-/// these are as large as the k-th of them, and what the cut's errors leave
-/// below that is dropped. Of sums that are floats.
+/// Does what write_all() does, but writes only the rows' nearest (FillRule),
+/// and counts them. Four adjacent threads hold a row's columns in eight parts,
+/// whose largest similarities belong to different points. k of these reach the
+/// k-th of them; a pair is dropped if it is lower even after allowing for the
+/// cut's errors. Only for sums that are floats.
 template <class Kind, class Pairs>
 __device__ inline void write_nearest(
     const PairWork& work, const Pairs& pairs,
     const RowNumbers<Kind, Pairs::rows>& of_rows,
     const ColumnNumbers<Kind>& of_columns, std::int32_t row0,
     std::int32_t column0) {
-  constexpr int in_group = 2 * Pairs::column_pairs;  // columns, of a row
+  constexpr int in_group = 2 * Pairs::column_pairs;  // columns, for one row
   constexpr int columns = Pairs::groups * in_group, half = columns / 2;
   static_assert(columns == 64 && FillRule::most == 8, "two words");
   constexpr unsigned whole_warp = 0xffffffffu;
   const CandidateLists& lists = work.lists;
   const int lane = static_cast<int>(threadIdx.x) % 4;
-  // Bit g * in_group + p * 2 + e: column 8 p + e of group g.
+  // Bit g * in_group + p * 2 + e stands for column 8 p + e of group g.
   const auto across_of = [](int bit) {
     return bit / in_group * Pairs::group_columns + bit % in_group / 2 * 8 +
            bit % 2;
@@ -143,7 +144,7 @@ __device__ inline void write_nearest(
     const std::int32_t row = row0 + 8 * i;
     float most[2] = {-CUDART_INF_F, -CUDART_INF_F};
     unsigned may[2] = {are_there[0], are_there[1]};
-    // Not the point itself.
+    // Excludes the point itself.
     const unsigned own = static_cast<unsigned>(row - column0);
     if (own < static_cast<unsigned>(FilterTile::columns) && own % 8 < 2) {
       const int bit =
@@ -156,7 +157,7 @@ __device__ inline void write_nearest(
     for (int bit = 0; bit < columns; ++bit)
       if (may[bit / half] >> bit % half & 1u)
         most[bit / half] = fmaxf(most[bit / half], value_of(bit, i));
-    // How many of the eight come before each of this thread's two.
+    // Counts how many of the eight precede each of this thread's two.
     int before[2] = {most[1] > most[0], most[0] >= most[1]};
 #pragma unroll
     for (int apart = 1; apart < 4; ++apart) {
@@ -182,7 +183,7 @@ __device__ inline void write_nearest(
 #pragma unroll
     for (int bit = 0; bit < columns; ++bit)
       if (value_of(bit, i) >= threshold) keep[bit / half] |= 1u << bit % half;
-    // A threshold that is no number is padding's.
+    // A NaN threshold marks padding.
     const bool is_point = of_rows.threshold[i] == of_rows.threshold[i];
     keep[0] &= is_point ? may[0] : 0u;
     keep[1] &= is_point ? may[1] : 0u;
@@ -204,8 +205,9 @@ __device__ inline void write_nearest(
   }
 }
 
-/// Calls take(group) for group g of a thread's values, group being known when
-/// it is compiled, since registers have no numbers. Lanes may differ in g.
+/// Calls take(group) for group g of a thread's values. The group must be a
+/// compile-time constant, since registers cannot be indexed. Lanes may differ
+/// in g.
 template <class Pairs, class Take>
 __device__ inline void with_group(int g, Take take) {
 #pragma unroll
@@ -213,7 +215,7 @@ __device__ inline void with_group(int g, Take take) {
     if (of == g) take(of);
 }
 
-/// Element i of n in registers.
+/// Returns element i of n in registers.
 template <int n, class T>
 __device__ inline T element(const T (&of)[n], int i) {
   T found = of[0];
@@ -222,15 +224,15 @@ __device__ inline T element(const T (&of)[n], int i) {
   return found;
 }
 
-/// A pair that a thread looks at, for whom it may be.
+/// A pair that a thread examines, and the lists that it may enter.
 template <class Kind>
 struct MetPair {
   static constexpr unsigned for_row = 1, for_column = 2;
   std::int32_t r = 0, c = 0;
   float similarity = 0.0f, column_threshold = 0.0f;
 
-  /// value: of the tensor cores' sum. Returns the bits of whom it is for; for
-  /// the one list, that of the row.
+  /// value: of the tensor cores' sum. Returns the bits of the lists that accept
+  /// the pair; for the one list, the row's bit.
   __device__ unsigned meet(const PairWork& work, float value, std::int32_t row,
                            std::int32_t column,
                            const ColumnNumbers<Kind>& of_columns, int across) {
@@ -247,7 +249,7 @@ struct MetPair {
                  : 0;
     } else {
       similarity = Kind::similarity(value, of_row, of_column);
-      // Padding's are for nobody.
+      // Padding enters no list.
       const bool is_column = Kind::symmetric
                                  ? column_threshold == column_threshold
                                  : column_threshold != 0.0f;
@@ -269,7 +271,7 @@ struct MetPair {
   }
 };
 
-/// What a thread needs to know to take what a tile has found.
+/// The position of a tile, which a thread needs to collect its pairs.
 template <class Kind>
 struct TilePlace {
   const PairWork& work;
@@ -278,10 +280,10 @@ struct TilePlace {
   SpreadQueue& queue;
 };
 
-/// Where many lanes have a pair, each takes its own, one at a time: those of
-/// group g (-1: none). Its sums are chosen as the tensor cores left them: were
-/// they made floats before, a thread would keep all in both forms, and has no
-/// registers for that. Until few lanes have some left: returns which.
+/// Where many lanes have a pair, each lane collects its own from group g (-1:
+/// none), one at a time. It selects among the raw sums of the tensor cores:
+/// converting all to floats first would need both forms in registers, which are
+/// too few. Stops when few lanes have pairs left, and returns which.
 template <class Kind, class Pairs>
 __device__ inline unsigned take_own(const TilePlace<Kind>& tile,
                                     const Pairs& pairs, int g) {
@@ -319,9 +321,9 @@ __device__ inline unsigned take_own(const TilePlace<Kind>& tile,
   return left;
 }
 
-/// Where few lanes have some, however many: these spread the values of group g,
-/// and 16 threads look at each lane's, one a value. left: which of the values
-/// are to be looked at.
+/// Where few lanes have pairs left, however many: these lanes write the values
+/// of group g to shared memory, and 16 threads examine each lane's, one a
+/// value. left: the values to examine.
 template <class Kind, class Pairs>
 __device__ inline void take_spread(const TilePlace<Kind>& tile,
                                    const Pairs& pairs, int g, unsigned left) {
@@ -369,13 +371,13 @@ __device__ inline void take_spread(const TilePlace<Kind>& tile,
   tile.queue.push(list_of<Kind>(tile.work), found, [&](int bit) -> Found {
     return element(met, bit / 2).entry(tile.work, 1u << bit % 2);
   });
-  __syncwarp();  // what was spread is read
+  __syncwarp();  // the spread values have been read
 }
 
-/// Takes what lanes found, a group of each lane's at a time. groups: those in
-/// which this one has a pair. Most often few lanes have one; many do in a
-/// search's first rounds, and where bounds are wide; and few have many, where a
-/// point is near to nearly all.
+/// Collects the pairs of all lanes, one group of each lane at a time. groups:
+/// those in which this lane has a pair. Usually few lanes have one. Many lanes
+/// do in a search's first rounds, or where bounds are wide. A few lanes have
+/// many if a point is near to almost all.
 template <class Kind, class Pairs>
 __device__ inline void take_found(const TilePlace<Kind>& tile,
                                   const Pairs& pairs, unsigned groups) {
@@ -392,22 +394,21 @@ __device__ inline void take_found(const TilePlace<Kind>& tile,
   }
 }
 
-/// Pairs that reach their row's threshold or, by symmetry, their column's. A
-/// threshold that is no number is padding's. column0: the thread's first
-/// column.
+/// Collects pairs that reach their row's threshold or, by symmetry, their
+/// column's. A NaN threshold marks padding. column0: the thread's first column.
 template <class Kind, class Pairs>
 __device__ inline void accept(const PairWork& work, const Pairs& pairs,
                               const RowNumbers<Kind, Pairs::rows>& of_rows,
                               const ColumnNumbers<Kind>& of_columns,
                               std::int32_t row0, std::int32_t column0,
                               SpreadQueue& queue) {
-  // Loaded some groups at once: one wait for all. Where a column has several
-  // numbers fewer groups are loaded.
+  // Several groups are loaded at once, which then wait together. Fewer fit
+  // where a column has several numbers.
   constexpr int groups_loaded =
       (Kind::numbers > 0 ? 4 : 8) / Pairs::column_pairs;
   float2 threshold[groups_loaded][Pairs::column_pairs];
   float2 number[2][groups_loaded][Pairs::column_pairs];
-  unsigned mine = 0;  // groups in which this thread has one
+  unsigned mine = 0;  // groups in which this thread has a pair
 #pragma unroll
   for (int g = 0; g < Pairs::groups; ++g) {
     if (g % groups_loaded == 0) {
@@ -436,9 +437,9 @@ __device__ inline void accept(const PairWork& work, const Pairs& pairs,
       const float2 column = {
           Kind::numbers > 0 ? own(number[0][g % turn][p]) : 0.0f,
           Kind::numbers > 1 ? own(number[1][g % turn][p]) : 0.0f};
-      // Against each row's own threshold: one for all of the thread's rows,
-      // their lowest, saves a minimum but lets so many more in that Euclidean
-      // graphs took a third longer (H200, n = 100,000, d = 295).
+      // Compares with each row's own threshold. Using the lowest of the
+      // thread's rows for all saves a minimum, but lets many more pairs pass:
+      // Euclidean graphs took a third longer (H200, n = 100,000, d = 295).
       const float for_row = of_rows.threshold[Pairs::row_of(at)];
       any |= Kind::reaches(Kind::value(pairs.value(g, at)),
                            of_rows.number[Pairs::row_of(at)], column,
@@ -448,14 +449,14 @@ __device__ inline void accept(const PairWork& work, const Pairs& pairs,
     }
     if (any) mine |= 1u << g;
   }
-  // This stands in the code once: written out for each group it is more than
-  // multiprocessors hold, and they wait for instructions.
+  // This code must exist once: repeated for each group it exceeds the
+  // instruction cache of a multiprocessor, which then stalls.
   take_found<Kind>(TilePlace<Kind>{work, of_columns, row0, column0, queue},
                    pairs, mine);
 }
 
-/// [column slots] what accept() needs to know of columns: their thresholds, or
-/// which are there.
+/// [column slots] the thresholds of columns, or whether they are points, for
+/// accept().
 template <class Kind>
 __device__ inline const float* column_numbers(const PairWork& work) {
   if (Kind::in_one_list) return work.pairs.column_thresholds;

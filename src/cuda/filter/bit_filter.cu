@@ -13,8 +13,8 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// One warp a row. In: prepared rows; slots [count]. Out: their bits, 2 to a
-// half's 32 features; counts [slots]; others: 1 where an entry is neither 0
+// One warp handles a row. In: prepared rows; slots [count]. Out: their bits, 2
+// to a half's 32 features; counts [slots]; others: 1 if an entry is neither 0
 // nor 1. Grid: x over rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     pack_rows(const PreparedRows from, std::int64_t count,
@@ -63,7 +63,7 @@ class BitFilter final : public PairFilter {
     int others = 0;
     download(&others, others_, 1, stream);
     stream.wait();
-    // What asks for bits has looked at all values.
+    // The caller that requests bits has checked all values.
     if (others != 0)
       throw std::logic_error("rows of 0 and 1 have other values");
     cut.twice_error = 2.0 * kBitError;
@@ -77,7 +77,7 @@ class BitFilter final : public PairFilter {
     HalfWork bits;
     bits.rows = tiled_halves(work.rows, rows_, 0);
     bits.columns = tiled_halves(work.columns, rows_, 0);
-    // Padding's are 0.
+    // Padding has zeros.
     bits.column_there = bits.column_numbers[0] = work.columns.values;
     bits.row_numbers[0] = work.rows.values;
     bits.lists = work.lists;

@@ -1,13 +1,13 @@
 #pragma once
 
-// The filter for rows of 0 and 1: tensor cores count what two rows both have.
-// A row's bits stand where a row's halves would, 16 in the place of one, and
-// the kernels that copy and multiply halves do so with them. bit_filter.cu has
-// the filter and its rows, bit_bound.hpp their bounds, half_pairs.cu the pairs.
-// Small whole numbers are thermometer codes (core/base/small_numbers.hpp),
-// whose common bits are sums of the smaller ones: code_filter.cu. Rows of
-// length 1 of two values each, as those of 0 and 1 are under correlations and
-// cosine: two_value_filter.cu.
+// The filter for rows of 0 and 1: tensor cores count the common bits of two
+// rows. A row's bits occupy the memory of a row's halves, 16 in place of one,
+// so that the same kernels copy and multiply them. bit_filter.cu has the filter
+// and its rows, bit_bound.hpp their bounds, half_pairs.cu the pairs. Small
+// whole numbers become thermometer codes (core/base/small_numbers.hpp), whose
+// common bits are sums of minima: code_filter.cu. Rows of length 1 with two
+// values each (rows of 0 and 1 under correlations and cosine):
+// two_value_filter.cu.
 
 #include <memory>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// Whether products of bytes pay, from some of the points. Nothing here is part
-// of a proof: any choice gives the same answer. Plain C++, for the host.
+// Decides from a sample of the points whether products of bytes pay. No proof
+// depends on it: the answer is the same either way. Plain C++, for the host.
 
 #include <algorithm>
 #include <array>
@@ -15,23 +15,23 @@
 namespace fsknn {
 namespace cuda {
 
-/// How many rows a sample has whose products with each other are looked at, and
-/// how many, with how many points, where bytes seem to pay by these.
+/// The number of sampled rows whose products with each other are examined. If
+/// bytes seem to pay by these, more rows are compared with more points.
 static constexpr std::int64_t kByteSample = 64;
 static constexpr std::int64_t kDuplicateSample = 128, kDuplicatePoints = 2048;
 
-/// What bytes are chosen for.
+/// The search for which bytes are considered.
 struct ByteSearch {
-  std::int64_t num_points = 0;  ///< that a row meets
+  std::int64_t num_points = 0;  ///< that are compared with a row
   std::int64_t k = 0;
   std::int64_t depth = 0;  ///< of the rows in bytes
   double candidate_cost = byte_candidate_cost(kMostReranked);
 };
 
-/// The step, from the sample's rows' largest entries: rows of many features,
-/// once turned, have nearly normal entries, the largest of which is about three
-/// times the typical one. A little more than that costs rows of small entries
-/// less than it saves those of larger ones. 0: there is none.
+/// Returns the step, from the largest entries of the sampled rows; 0: there is
+/// none. Rotated rows of many features have nearly normal entries, the largest
+/// of which is about three times the typical one. A slightly larger step costs
+/// rows of small entries less than it saves for rows of larger ones.
 inline double step_of(std::vector<double> largest) {
   constexpr double more = 1.4, most = 127.0;
   if (largest.empty()) return 0.0;
@@ -43,12 +43,12 @@ inline double step_of(std::vector<double> largest) {
   return step > 0x1p-30 && step < 1.0 ? step : 0.0;
 }
 
-/// The part of a normal distribution above x.
+/// Returns the part of a normal distribution above x.
 inline double normal_tail(double x) {
   return std::erfc(x * std::sqrt(0.5)) / 2;
 }
 
-/// And the x above which this part is, less than a half.
+/// Returns the x above which this part lies, if it is less than a half.
 inline double tail_begins(double part) {
   double low = 0.0, high = 40.0;
   for (int i = 0; i < 60; ++i) {
@@ -58,17 +58,17 @@ inline double tail_begins(double part) {
   return low;
 }
 
-/// Of all points, those that are neighbours.
+/// Returns the share of all points that are neighbours.
 inline double neighbours_part(const ByteSearch& search) {
   return std::min(0.4, static_cast<double>(search.k) /
                            static_cast<double>(search.num_points));
 }
 
-/// How many candidates a row may be expected to have at last, if each row's
-/// similarities are normal: most real ones have longer tails, and fewer
-/// candidates; duplicate_candidates() has the others. products [count x count]:
-/// of a sample's rows. gap: by how much less similar than the k-th a candidate
-/// may be.
+/// Returns the expected number of candidates of a row at the end, if each row's
+/// similarities are normal. Most real ones have longer tails, and fewer
+/// candidates; duplicate_candidates() estimates those of near-duplicates.
+/// products [count x count]: of a sample's rows. gap: how far below the k-th
+/// similarity a candidate may be.
 inline double expected_candidates(const std::vector<double>& products,
                                   std::int64_t count, const ByteSearch& search,
                                   double gap) {
@@ -92,7 +92,7 @@ inline double expected_candidates(const std::vector<double>& products,
   return static_cast<double>(search.k) * all / static_cast<double>(count);
 }
 
-/// A row's similarities with some points, no fewer than `few`.
+/// The similarities of a row with at least `few` points.
 struct SampledRow {
   static constexpr std::size_t few = 8;
   double mean = 0.0, spread = 0.0;
@@ -110,9 +110,9 @@ struct SampledRow {
     mean = sum / count;
     spread = std::sqrt(std::max(0.0, squares / count - mean * mean));
   }
-  /// What this part of all points, less than `few` of these, may be as similar
-  /// as: their largest similarities fall off exponentially, or all as a normal
-  /// distribution, whichever is nearer.
+  /// Returns the similarity that this part of all points may reach, if it is
+  /// less than `few` of these. It fits an exponential tail to the largest
+  /// similarities, or a normal distribution to all, and returns the larger.
   double nearest(double part, double count) const {
     double sum = 0.0;
     for (const double r : largest) sum += r;
@@ -125,13 +125,13 @@ struct SampledRow {
   }
 };
 
-/// How many candidates a row has on average because it stands in a crowd: where
-/// its neighbours are as near as can be, many of a sample's points may be no
-/// farther than the gap below them. Those that halves would not tell apart
-/// either are not counted. Nothing is said of the others: where no point of the
-/// sample is so near, too few are to be seen. Where some are as normal rows
-/// have them, expected_candidates() has counted these too. similarities [rows
-/// x points]: the first of the sample's with it, each one's own in between.
+/// Returns the average number of candidates that a row has because of
+/// near-duplicates: if its neighbours are as near as possible, many sampled
+/// points may be within the gap below them. Points that halves could not tell
+/// apart either are not counted. Rows without a sampled point within the gap
+/// are skipped, since too few would be visible. Candidates that normal rows
+/// have too are counted here and by expected_candidates(). similarities [rows x
+/// points]: of the sample's first rows, including each row with itself.
 inline double duplicate_candidates(const std::vector<double>& similarities,
                                    std::int64_t rows, std::int64_t points,
                                    const ByteSearch& search, double gap) {
@@ -158,21 +158,21 @@ inline double duplicate_candidates(const std::vector<double>& similarities,
          static_cast<double>(rows);
 }
 
-/// What rounding changes in a row of length 1, about.
+/// Returns the typical rounding error of a row of length 1.
 inline double typical_error(double step, std::int64_t depth) {
   return step * std::sqrt(static_cast<double>(depth) / 12);
 }
 
-/// By how much less similar than the k-th a candidate may be: by what rounding
-/// changes in both rows, once where thresholds are of exact distances, else
-/// twice.
+/// Returns how far below the k-th similarity a candidate may be: the rounding
+/// errors of both rows, once where thresholds come from exact distances,
+/// otherwise twice.
 inline double byte_gap(const ByteSearch& search, double step) {
   const double rows = search.k <= kMostReranked ? 2 : 4;
   return rows * typical_error(step, search.depth);
 }
 
-/// Half of the pairs are saved half of their time; a candidate more costs some
-/// time in each round, and the exact step at last. expected: of a row.
+/// Bytes save half of the time of half of the pairs. Each additional candidate
+/// costs time in every round, and in the exact step. expected: of a row.
 inline bool bytes_pay(double expected, const ByteSearch& search) {
   const double saved = static_cast<double>(search.num_points) *
                        static_cast<double>(search.depth);

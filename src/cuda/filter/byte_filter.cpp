@@ -67,7 +67,8 @@ class ByteFilter final : public PairFilter {
     start_byte_rows(from, count, slots, forms, stream);
   }
   bool suits(const Stream& stream) override {
-    // A magnitude's error is that of the worst row: none may be much worse.
+    // The error of a magnitude is that of the worst row, so no row may be much
+    // worse than the others.
     const double most = sign_ == Sign::absolute
                             ? 2 * typical_error(rule_.step, rows_.depth) /
                                   rule_.step / rule_.step
@@ -96,7 +97,7 @@ class ByteFilter final : public PairFilter {
   }
 
  private:
-  /// Of the first rows with the first points of a sample.
+  /// Returns the products of a sample's first rows with its first points.
   static std::vector<double> products(const PreparedRows& sample,
                                       std::int64_t rows, std::int64_t points,
                                       const Stream& stream) {
@@ -118,7 +119,7 @@ class ByteFilter final : public PairFilter {
     stream.wait();
     return share;
   }
-  /// A block of slots has its rows' bytes, then its columns'.
+  /// A block of slots holds its rows' bytes, then its columns'.
   ByteRows bytes(const FilterRows& rows, int side) const {
     ByteRows to;
     to.tiles = static_cast<std::int8_t*>(rows.rows) +

@@ -1,7 +1,8 @@
 #pragma once
 
-// As tiled_form.cuh, of rows of bytes, whose products are added up as whole
-// numbers: a last part has as many steps as there are features left.
+// Does what tiled_form.cuh does, for rows of bytes, whose products are added as
+// whole numbers. The last part has only as many steps as there are features
+// left.
 
 #include "cuda/filter/byte_tile.hpp"
 #include "cuda/filter/warp_pairs.cuh"
@@ -27,8 +28,8 @@ struct ByteForm {
            T::part_steps;
   }
 
-  // By warps. 16 bytes of 8 rows stand after each other: they are in different
-  // banks of shared memory as they are.
+  // For warps. 16 bytes of each of 8 rows are adjacent, and so already in
+  // different banks of shared memory.
 
   __device__ static unsigned row_at(int row, int piece) {
     return static_cast<unsigned>(piece * T::row_chunk_bytes + row * T::chunk);
@@ -74,7 +75,7 @@ struct ByteForm {
   }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  // By warpgroups.
+  // For warpgroups.
 
   static constexpr int warpgroup_bytes = 64 * T::chunk;
 
@@ -95,7 +96,7 @@ struct ByteForm {
       from += T::column_chunk_bytes;
     }
   }
-  /// This block's half of the features, to both blocks of the cluster.
+  /// Copies this block's half of the features to both blocks of the cluster.
   __device__ static void copy_columns(const Work& work, std::int64_t block,
                                       int part, unsigned to, unsigned barrier) {
     const int half = columns_bytes(work, part) / 2;

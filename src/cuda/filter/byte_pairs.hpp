@@ -1,8 +1,8 @@
 #pragma once
 
-// The filter for rows of length 1 whose pairs' similarities tensor cores make
-// of products of bytes. byte_filter.cpp has the filter itself, byte_rows.cu its
-// rows, byte_bound.hpp their bound, byte_pairs.cu the pairs.
+// The filter for rows of length 1 by products of bytes on tensor cores.
+// byte_filter.cpp has the filter itself, byte_rows.cu its rows, byte_bound.hpp
+// their bound, byte_pairs.cu the pairs.
 
 #include <cuda_runtime.h>
 
@@ -20,26 +20,26 @@ namespace cuda {
 std::unique_ptr<PairFilter> make_byte_filter(const MetricEntry& metric,
                                              const RowsInForm& rows);
 
-/// Each of the sample's first rows' largest magnitude after rotation: [rows],
-/// device memory.
+/// Computes the largest magnitude of each of the sample's first rows after
+/// rotation: [rows], device memory.
 void start_largest_entries(const PreparedRows& sample, std::int64_t rows,
                            const Rotation& rotation, double* largest,
                            cudaStream_t stream);
-/// Products of its first rows with its first points: [rows x points], device
-/// memory.
+/// Computes the products of its first rows with its first points: [rows x
+/// points], device memory.
 void start_sample_products(const PreparedRows& sample, std::int64_t rows,
                            std::int64_t points, double* products,
                            cudaStream_t stream);
 
-/// Turns prepared rows of length 1 and rounds them to bytes, row r as slot
-/// slots[r] (-1: of none).
+/// Rotates prepared rows of length 1 and rounds them to bytes, row r as slot
+/// slots[r] (-1: none).
 struct ByteForms {
   ByteRule rule;
   Sign sign = Sign::signed_value;
   ByteRows rows, columns;
   float* slack = nullptr;           ///< [slots]
   float* there = nullptr;           ///< [slots]
-  double* largest_share = nullptr;  ///< one number, of all rows so far
+  double* largest_share = nullptr;  ///< one number, over all rows so far
 };
 void start_byte_rows(const PreparedRows& from, std::int64_t count,
                      const std::int32_t* slots, const ByteForms& to,

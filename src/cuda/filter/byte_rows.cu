@@ -6,16 +6,17 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// byte_bound.hpp has the bound.
+// byte_bound.hpp proves the bound.
 
 constexpr int kByteThreads = 128;
 
-/// Of each warp, then of all: in the same order whenever.
+/// Sums first over each warp, then over all, in a fixed order.
 struct BlockTerms {
   double of_warp[3][kByteThreads / kWarp];
 };
 
-/// A prepared row of length 1 into shared memory, turned, by the block.
+/// Copies a prepared row of length 1 into shared memory and rotates it, by the
+/// block.
 __device__ inline void turn_row(const PreparedRows& from, std::int64_t row,
                                 const Rotation& rotation, double* turned) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -27,8 +28,9 @@ __device__ inline void turn_row(const PreparedRows& from, std::int64_t row,
   turn(rotation, turned, thread, kByteThreads, [] { __syncthreads(); });
 }
 
-// In: prepared rows; slots [count]. In and out: see ByteForms. Grid: one block
-// a row. Block: kByteThreads. Shared: a turned row, dynamic.
+// Rounds rows to bytes. In: prepared rows; slots [count]. In and out: see
+// ByteForms. Grid: one block a row. Block: kByteThreads. Shared: a rotated row,
+// dynamic.
 __global__ void __launch_bounds__(kByteThreads)
     round_to_bytes(const PreparedRows from, const std::int32_t* slots,
                    const ByteForms to) {
@@ -71,7 +73,7 @@ __global__ void __launch_bounds__(kByteThreads)
     *to.rows.at(slot, f) = q;
     *to.columns.at(slot, f) = q;
   }
-  // A magnitude's error is added to none of its products.
+  // For magnitudes the products do not include the error.
   const int sign = magnitude ? 0 : to.sign == Sign::negative ? -1 : 1;
   for (std::int64_t p = thread; p < rule.parts; p += kByteThreads) {
     const std::int8_t part =
@@ -86,13 +88,13 @@ __global__ void __launch_bounds__(kByteThreads)
   if (thread > 0) return;
   to.there[slot] = 1.0f;
   to.slack[slot] = bounds.slack;
-  // Numbers that are not negative are in the order of their bits.
+  // Non-negative numbers order as their bits do.
   atomicMax(
       reinterpret_cast<unsigned long long*>(to.largest_share),
       static_cast<unsigned long long>(__double_as_longlong(bounds.share)));
 }
 
-// Grid: one block a sampled row. Block: kByteThreads. Shared: a turned row,
+// Grid: one block a sampled row. Block: kByteThreads. Shared: a rotated row,
 // dynamic.
 __global__ void __launch_bounds__(kByteThreads)
     find_largest(const PreparedRows sample, const Rotation rotation,
@@ -114,7 +116,7 @@ __global__ void __launch_bounds__(kByteThreads)
   largest_of[blockIdx.x] = largest;
 }
 
-/// Points that a warp multiplies with a row, one after the other.
+/// The number of points that a warp multiplies with a row, one after the other.
 constexpr std::int64_t kPointsAWarp = 16;
 constexpr std::int64_t kPointsABlock = kPointsAWarp * (kByteThreads / kWarp);
 
@@ -140,7 +142,7 @@ __global__ void __launch_bounds__(kByteThreads)
   }
 }
 
-/// Of shared memory, for a turned row.
+/// Returns the bytes of shared memory for a rotated row.
 template <class Kernel>
 std::size_t turned_bytes(Kernel kernel, const Rotation& rotation) {
   const int bytes = static_cast<int>(rotation.size * 8);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows of signed bytes as the tensor cores' products take them.
+// Rows of signed bytes in the layout that tensor cores read.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace cuda {
 struct ByteTile {
   static constexpr int step = 32;       ///< bytes that are multiplied at once
   static constexpr int part_steps = 4;  ///< of a part, which is a stage
-  static constexpr int chunk = 16;      ///< bytes of a row that stand together
+  static constexpr int chunk = 16;      ///< contiguous bytes of a row
   static constexpr int column_chunk_bytes = FilterTile::columns * chunk;
   static constexpr int row_chunk_bytes = FilterTile::rows * chunk;
   static_assert(entry_of(NumberForm::byte).step == step,
@@ -24,9 +24,9 @@ struct ByteTile {
                 "a stage is as large as with halves");
 };
 
-/// A side of the filter's pairs, device memory: for each block of slots its
-/// rows' first 16 bytes, then their next ones, so that any number of features
-/// is copied as it is.
+/// A side of the filter's pairs, device memory: for each block of slots the
+/// first 16 bytes of its rows, then the next ones. Any number of features is
+/// then one contiguous copy.
 struct ByteRows {
   std::int8_t* tiles = nullptr;  ///< [blocks x depth / 16 x 256 x 16]
   std::int64_t depth = 0;        ///< bytes of a row, a multiple of a step
@@ -47,7 +47,7 @@ struct ByteRows {
 struct ByteWork : PairWork {
   ByteRows rows, columns;
 
-  /// Of all features of a slab's rows.
+  /// Returns the bytes of all features of a slab's rows.
   FSKNN_HD std::int64_t slab_bytes() const {
     return rows.depth * FilterTile::rows;
   }

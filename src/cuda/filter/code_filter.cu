@@ -12,14 +12,14 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// What there is besides small whole numbers: of `wild` rows, and values above
-/// those of the codes.
+/// Flags for values that are not small whole numbers: `wild` for a row, `large`
+/// for values above those of the codes.
 struct OtherRows {
   int wild, large;
 };
 
-// In: x [size]. Out: largest, of whole numbers; others: 1 where there is
-// anything else. Grid: any, x. Block: kThreads. Shared: none.
+// In: x [size]. Out: largest, of whole numbers; others: 1 if there is any other
+// value. Grid: any, x. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     look_at_values(const double* x, std::int64_t size, int most, int* largest,
                    int* others) {
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads)
   int above = 0;
   bool other = false, stop = false;
   for (int turn = 0; i < size && !other && !stop; i += step, ++turn) {
-    // Other values show in the first rows, mostly.
+    // Other values usually appear in the first rows.
     stop = turn % 64 == 0 && *reinterpret_cast<volatile int*>(others) != 0;
     const double y = x[i];
     const bool is_near = y >= 0.0 && y <= most;
@@ -43,16 +43,16 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x % kWarp == 0) atomicMax(largest, above);
 }
 
-/// How rows become codes.
+/// The rule that turns rows into codes.
 struct CodeRule {
   int bits = 1;  ///< of a value
-  /// A row with larger values is wild, too: what it has in common with others
-  /// does not tell how far it is from them.
+  /// Rows with larger values are wild, too: common bits do not determine their
+  /// distance from others.
   bool no_larger = false;
   BitSimilarity similarity = BitSimilarity::overlap;
 };
 
-/// [slots] of a row besides its code.
+/// [slots] the numbers kept of a row besides its code.
 struct CodeValues {
   float* count;  ///< of its bits
   float* there;
@@ -63,9 +63,9 @@ struct CodeValues {
         slack(rows.values + 2 * rows.num_slots) {}
 };
 
-// One warp a row. In: prepared rows; slots [count]. Out: their codes, word w
-// bits + t of features 32 w to 32 w + 31, and values. Grid: x over rows. Block:
-// kThreads. Shared: none.
+// One warp handles a row. In: prepared rows; slots [count]. Out: their codes,
+// word w bits + t of features 32 w to 32 w + 31, and values. Grid: x over rows.
+// Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     pack_codes(const CodeRule rule, const PreparedRows from, std::int64_t count,
                const std::int32_t* slots, const HalfRows to,
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kThreads)
     const int whole = is_near ? static_cast<int>(y) : 0;
     wild = wild || !is_near || static_cast<double>(whole) != y;
     large = large || whole > rule.bits;
-    // No more than is looked at is added up.
+    // The sum saturates just above the largest one that is used.
     sum = min(sum + whole, static_cast<int>(kMostCommon) + 1);
   }
   wild = __any_sync(0xffffffffu, wild || (rule.no_larger && large));
@@ -115,8 +115,8 @@ __global__ void __launch_bounds__(kThreads)
   values.slack[slot] = wild ? HUGE_VALF : 0.0f;
 }
 
-// Slots without a point are far from all. Grid: x over slots. Block: kThreads.
-// Shared: none.
+// Places slots without a point far from all others. Grid: x over slots. Block:
+// kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     set_padding_apart(const CodeValues values, std::int64_t num_slots) {
   const std::int64_t slot =
@@ -136,7 +136,8 @@ class CodeFilter final : public PairFilter {
  public:
   CodeFilter(const MetricEntry& metric, const RowsInForm& rows)
       : PairFilter(rows), tiles_(rows), others_(1) {
-    // Both sides of a pair are the same rows, whatever may take their place.
+    // Both sides of a pair are the same rows, in every form that may replace
+    // this one.
     tiles_.sides = 1;
     rule_.similarity = similarity_of(metric);
     rule_.no_larger = has_squares(metric);
@@ -196,7 +197,7 @@ class CodeFilter final : public PairFilter {
     cut.column_slack = wild_ ? CodeValues(columns).slack : nullptr;
   }
   SimilarityUnits units(const Cut&, const Stream&) override {
-    // Squared distances are halved anyway (limits.hpp).
+    // Squared distances are halved in any case (limits.hpp).
     return rule_.similarity == BitSimilarity::overlap || rule_.no_larger
                ? SimilarityUnits{1.0, error(), 0.0}
                : SimilarityUnits{0.5, error(), 0.0};

@@ -1,15 +1,13 @@
 #pragma once
 
-// What the kernels of all filters by differences do, whatever their rows'
-// numbers are.
-// Numbers, for which it is compiled, have
+// The code that the kernels of all filters by differences share, for any type
+// of the rows' numbers. `Numbers`, a template parameter, has
 //   Sum          a pair's sum (or largest) so far, in one register,
-//   blocks       of threads on a multiprocessor at a time, whose registers
-//                these are,
+//   blocks       of threads that share a multiprocessor and its registers,
 //   loaded       words of each row in registers at a time, 2 or 4,
 //   by_totals    whether rows' totals are needed too,
 //   zero(), add(a, b, sum)      a word of either row,
-//   differences(sum, totals)    what they come to, as a float: see the bound.
+//   differences(sum, totals)    their total as a float: see the bound.
 
 #include <math_constants.h>
 
@@ -25,21 +23,21 @@ namespace elementwise {
 
 using T = ElementwiseTile;
 
-constexpr int kPieces = T::words / 4;  ///< of 16 bytes, a staged row
+constexpr int kPieces = T::words / 4;  ///< of 16 bytes, in a staged row
 static_assert(kPieces == 8, "a staged row meets 32 banks once");
 static_assert(T::across == 16 && T::down == 16,
               "a warp is 4 rows by 8 columns of threads");
 static_assert(kFilterBlock % T::rows == 0 && kFilterBlock % T::columns == 0,
               "tiles make up blocks of slots");
 
-/// Where the 16 bytes of a piece of a staged row are: permuted, so that reads
-/// of 8 rows' same piece meet 32 banks.
+/// Returns the position of 16 bytes of a piece of a staged row. The permutation
+/// spreads reads of 8 rows' same piece over 32 banks.
 __device__ inline int piece_at(int row, int piece) {
   return row * T::words + ((piece ^ (row & 7)) << 2);
 }
 
-/// Stages the words of a job's tiles, one after the other, as far ahead as
-/// there are stages.
+/// Stages the words of a job's tiles in sequence, as far ahead as there are
+/// stages.
 class Stager {
  public:
   __device__ Stager(const ElementwiseWork& work, std::int64_t slab,
@@ -61,7 +59,7 @@ class Stager {
     start_tile();
   }
 
-  /// The next `words` into this stage, if there are any left.
+  /// Copies the next `words` into this stage, if any are left.
   __device__ void stage(int stage) {
     if (tiles_left_ == 0) return;
     constexpr int rows_at_a_time = T::threads / kPieces;
@@ -106,7 +104,7 @@ class Stager {
   int piece_, tile_ = 0;
 };
 
-/// A thread's share of a tile.
+/// A thread's part of a tile.
 template <class Numbers>
 class ThreadPairs {
  public:
@@ -126,7 +124,8 @@ class ThreadPairs {
       for (int j = 0; j < T::thread_columns; ++j) sum[i][j] = Numbers::zero();
   }
 
-  /// `pieces` staged pieces, 4 words each, so many at a time as are loaded.
+  /// Adds `pieces` staged pieces, 4 words each, as many at a time as are
+  /// loaded.
   __device__ void add(const std::uint32_t* staged, int pieces) {
 #pragma unroll 1
     for (int p = 0; p < pieces; ++p) {
@@ -160,7 +159,7 @@ class ThreadPairs {
   }
 };
 
-/// What is known of a slot.
+/// The numbers of a slot that the test needs.
 struct SlotBounds {
   RowBounds bounds;
   std::uint32_t total;
@@ -176,10 +175,11 @@ __device__ inline SlotBounds bounds_of(const ElementwiseRows& rows,
   return of;
 }
 
-// Sums (or maxima) of differences of pairs, and what reaches a row's or a
-// column's threshold into its list. Half of the pairs of blocks, each for its
-// rows and its columns (CoMet's circulant order, Joubert et al. 2018), or rows
-// against all columns (jobs.symmetric); or into the one list of pairs.
+// Computes sums (or maxima) of differences of pairs. Pairs that reach the
+// threshold of a row or a column enter its list, or the one list of pairs. It
+// takes half of the pairs of blocks, each for its rows and its columns (CoMet's
+// circulant order, Joubert et al. 2018), or rows against all columns
+// (jobs.symmetric).
 // In and out: see ElementwiseWork. Grid: any, blocks take jobs in turn. Block:
 // ElementwiseTile::threads. Shared: num_stages x ElementwiseTile::stage_bytes
 // and kElementwiseQueueBytes, from `stages` on. The body of a kernel.
@@ -205,7 +205,7 @@ __device__ inline void filter_pairs(const ElementwiseWork& work,
     const std::int64_t first = own.first_delta, end = own.end_delta;
     std::int64_t column_block = own.column_block;
 
-    __syncthreads();  // the last job's stages are read
+    __syncthreads();  // the last job's stages have been read
     Stager stager(work, slab, column_block, (end - first) * T::column_tiles,
                   stages);
     for (int s = 0; s < num_stages - 1; ++s) {
@@ -228,11 +228,11 @@ __device__ inline void filter_pairs(const ElementwiseWork& work,
         else
           wait_for_copies<0>();
         __syncthreads();
-        // A stage that all were done with before the barrier.
+        // All threads had finished with this stage before the barrier.
         const int next = now + num_stages - 1;
         stager.stage(next < num_stages ? next : next - num_stages);
         commit_copies();
-        if (num_stages == 1) {  // all that a GPU of 7.5 has room for
+        if (num_stages == 1) {  // a GPU of 7.5 has room for no more
           wait_for_copies<0>();
           __syncthreads();
         }
@@ -259,7 +259,7 @@ __device__ inline void filter_pairs(const ElementwiseWork& work,
         return Numbers::differences(sum, row[i].total + column.total);
       };
       if (!in_one_list && jobs.fill) {
-        // Every pair of a row with the first blocks it meets.
+        // Writes every pair of a row with its first blocks.
 #pragma unroll 1
         for (int j = 0; j < T::thread_columns; ++j) {
           const std::int32_t c = column0 + T::across * j;
@@ -291,14 +291,14 @@ __device__ inline void filter_pairs(const ElementwiseWork& work,
       for (int j = 0; j < T::thread_columns; ++j) {
         const std::int32_t c = column0 + T::across * j;
         const SlotBounds column = bounds_of<Numbers, kind>(work.columns, c);
-        // A threshold that is no number is padding's, and nothing reaches it:
-        // that of columns that have no lists, too.
+        // A NaN threshold marks padding, and columns without lists: no pair
+        // reaches it.
         float column_threshold = CUDART_NAN_F;
         if (in_one_list)
           column_threshold = __ldg(work.pairs.column_thresholds + c);
         else if (jobs.symmetric)
           column_threshold = __ldg(lists.thresholds + c);
-        // Nearly all pairs are far from both.
+        // Almost all pairs are far from both.
         bool any = false;
 #pragma unroll
         for (int i = 0; i < T::thread_rows; ++i)
@@ -309,7 +309,7 @@ __device__ inline void filter_pairs(const ElementwiseWork& work,
         const bool column_there = jobs.symmetric
                                       ? column_threshold == column_threshold
                                       : column.bounds.room > 0.0f;
-        // Bit i is for the row, the same and 16 for the column.
+        // Bit i stands for the row, bit i + 16 for the column.
         float s[T::thread_rows];
         unsigned left = 0;
 #pragma unroll

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the making of rows has in common, whatever their numbers are.
+// The code that all makers of rows for filters by differences share.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,8 +24,8 @@ __device__ inline RowTerms terms_of_warp(const ElementwiseRule& rule,
   return terms;
 }
 
-/// Some prepared rows on the host, that centres and unit are made from. Waits
-/// for the stream.
+/// Copies of some prepared rows on the host, from which centres and unit are
+/// computed. Waits for the stream.
 struct SampledRows {
   SampledRows(const PreparedRows& from, std::int64_t of, const Stream& stream)
       : count(std::min<std::int64_t>(of, 256)),
@@ -33,7 +33,7 @@ struct SampledRows {
     if (count == 0) return;
     const std::size_t bytes =
         static_cast<std::size_t>(from.padded) * sizeof(double);
-    // No farther apart than a copy's rows may be.
+    // The rows that one copy takes must not be farther apart than this.
     const std::size_t apart = std::min(static_cast<std::size_t>(of / count),
                                        (std::size_t{1} << 30) / bytes + 1);
     CUDA_CHECK(cudaMemcpy2DAsync(rows.data(), bytes, from.rows, bytes * apart,

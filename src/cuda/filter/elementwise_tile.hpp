@@ -1,7 +1,7 @@
 #pragma once
 
-// Rows whose differences are added up, as the kernels take them: in 32-bit
-// words, a float each, or some whole numbers.
+// Rows for kernels that add differences, in 32-bit words: one float each, or
+// several whole numbers.
 
 #include <cuda_runtime.h>
 
@@ -14,9 +14,9 @@
 namespace fsknn {
 namespace cuda {
 
-/// A block of threads makes tiles of rows x columns pairs, `words` of each row
-/// at a time; each thread thread_rows x thread_columns of them, 16 rows and 16
-/// columns apart.
+/// A block of threads computes tiles of rows x columns pairs, `words` of each
+/// row at a time. Each thread computes thread_rows x thread_columns of them, 16
+/// rows and 16 columns apart.
 struct ElementwiseTile {
   static constexpr int rows = 128, columns = 128, words = 32;
   static constexpr int thread_rows = 8, thread_columns = 8;
@@ -35,7 +35,7 @@ struct ElementwiseRows {
   float* room = nullptr;          ///< [num_slots], see RowBounds; 0: padding
   float* slack = nullptr;
   float* sum = nullptr;
-  /// Of whole numbers of 16 bits: their sum, as it is stored.
+  /// For 16-bit whole numbers: the sum of a row's stored ones.
   std::uint32_t* total = nullptr;
   const std::int32_t* block_of = nullptr;  ///< see FilterRows
 
@@ -54,8 +54,8 @@ struct ElementwiseWork {
   FilterJobs jobs;
 };
 
-/// The slots' arrays, whose values are room, slack, sum and, of whole numbers
-/// of 16 bits, the total.
+/// Returns the slots' arrays, whose values are room, slack, sum and, for 16-bit
+/// whole numbers, the total.
 inline ElementwiseRows elementwise_rows(const FilterRows& rows) {
   ElementwiseRows to;
   to.rows = static_cast<std::uint32_t*>(rows.rows);

@@ -1,8 +1,8 @@
 #pragma once
 
-// Rows of very many features: tensor cores add up one range of them at a
-// time, and a thread's sums of the ranges before wait in device memory, for
-// its registers are full.
+// Rows of very many features: tensor cores add one range of features at a time.
+// A thread's sums of the previous ranges wait in device memory, because its
+// registers are full.
 
 #include <cstdint>
 
@@ -11,10 +11,10 @@
 namespace fsknn {
 namespace cuda {
 
-/// A thread's. `Pairs` has 128 sums.
+/// The sums of one thread. `Pairs` has 128 of them.
 class FeatureRangeSums {
  public:
-  static constexpr int threads = 256;  ///< of a block, that have sums
+  static constexpr int threads = 256;  ///< of a block, which have sums
   static constexpr int pieces = 32;    ///< of a thread, 4 sums each
   static_assert(threads * pieces * static_cast<int>(sizeof(float4)) ==
                     kFeatureRangeBytes,
@@ -25,7 +25,7 @@ class FeatureRangeSums {
              static_cast<std::int64_t>(blockIdx.x) * (threads * pieces) +
              threadIdx.x) {}
 
-  /// Whether after this part the sums go to those before.
+  /// Returns whether the sums join the previous ones after this part.
   __device__ static bool ends_at(int part, int parts) {
     return (part + 1) % FilterTile::feature_range_parts == 0 &&
            part + 1 < parts;
@@ -46,7 +46,7 @@ class FeatureRangeSums {
     }
   }
 
-  /// The sums of all ranges, the last of which `pairs` has.
+  /// Adds the previous ranges' sums to `pairs`, which has the last one's.
   template <class Pairs>
   __device__ void add_to(Pairs& pairs) const {
 #pragma unroll

@@ -17,7 +17,7 @@ double middle(std::vector<double>& values) {
   return *at;
 }
 
-/// F, with the test's own operations.
+/// F, including the test's own operations.
 double error_of_floats(FilterKind kind, std::int64_t padded) {
   const double added = (static_cast<double>(padded) + 2.0) * 0x1p-24 * 1.1;
   switch (kind) {
@@ -34,7 +34,7 @@ double error_of_floats(FilterKind kind, std::int64_t padded) {
 
 }  // namespace
 
-// Medians: one huge entry moves none of them, and costs no other row its
+// Medians, so that one huge entry moves none of them and costs no other row its
 // resolution.
 ElementwiseScale elementwise_scale(const double* rows, std::int64_t num_rows,
                                    std::int64_t padded) {
@@ -57,7 +57,7 @@ ElementwiseScale elementwise_scale(const double* rows, std::int64_t num_rows,
     if (size > 0.0) values.push_back(size);
   }
   if (values.empty()) return scale;
-  // Both the unit and its inverse are doubles.
+  // The limits keep both the unit and its inverse doubles.
   const int e = std::max(-1000, std::min(1000, exponent_of(middle(values))));
   scale.inverse_unit = two_to(-e);
   return scale;
@@ -73,7 +73,8 @@ ElementwiseRule elementwise_rule(const MetricEntry& metric, std::int64_t padded,
   const double sums = rounding_of_sums(padded);
   rule.float_error = error_of_floats(rule.kind, padded);
   rule.double_error = 4.0 * sums;
-  // The sum of minima, the two rows' sums, the quotient and the difference.
+  // Counts the sum of minima, the two rows' sums, the quotient and the
+  // difference.
   rule.sums_error = 6.0 * sums;
   return rule;
 }

@@ -10,9 +10,9 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// One warp a row. In: prepared rows [count x padded], row-major, and their
-// sums; centre [padded]; slots [count]. Out: their slots. Grid: x over rows.
-// Block: kThreads. Shared: none.
+// One warp handles a row. In: prepared rows [count x padded], row-major, and
+// their sums; centre [padded]; slots [count]. Out: their slots. Grid: x over
+// rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     round_rows(const ElementwiseRule rule, const double* centre,
                const PreparedRows from, std::int64_t count,

@@ -15,8 +15,8 @@ struct Floats {
   static constexpr int blocks = 1, loaded = 4;
   static constexpr bool by_totals = false;
   __device__ static float zero() { return 0.0f; }
-  /// |a - b| is one addition, its absolute value part of the next: two
-  /// instructions a feature.
+  /// |a - b| costs two instructions a feature: an addition, whose absolute
+  /// value is an operand modifier of the next one.
   __device__ static float add(std::uint32_t a, std::uint32_t b, float sum) {
     const float difference = fabsf(__uint_as_float(a) - __uint_as_float(b));
     return kind == FilterKind::largest ? fmaxf(sum, difference)

@@ -35,7 +35,7 @@ class HalfFilter : public PairFilter {
   }
 
  protected:
-  /// Whether there() has a factor for each row.
+  /// Tells whether there() has a factor for each row.
   virtual bool has_factors() const { return false; }
   HalfRows halves(const FilterRows& rows, int side) const {
     return tiled_halves(rows, rows_, side);
@@ -52,7 +52,7 @@ class HalfFilter : public PairFilter {
   DeviceBuffer<float4> feature_range_sums_;
 };
 
-/// Rows of length 1: one error for all pairs.
+/// Rows of length 1: one error holds for all pairs.
 class UnitFilter final : public HalfFilter {
  public:
   UnitFilter(const MetricEntry& metric, const RowsInForm& rows)
@@ -60,8 +60,8 @@ class UnitFilter final : public HalfFilter {
     CUDA_CHECK(cudaMemset(errors_.data(), 0, 2 * sizeof(double)));
     CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
-  /// Not where rows are nearly the same. With other signs they stay as they
-  /// are.
+  /// This filter does not suit rows that are nearly the same. With other signs
+  /// such rows remain as they are.
   bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
              const Sought&, const Stream& stream) override {
     if (!rows_.may_centre || sign_ != Sign::signed_value) return true;
@@ -104,8 +104,8 @@ RawSum raw_sum_of(const MetricEntry& metric) {
                                                   : RawSum::squared_distance;
 }
 
-/// |a - b|^2, also of rows of length 1 that are nearly the same, or a b of rows
-/// of any length: an error for each row.
+/// |a - b|^2, also for rows of length 1 that are nearly the same, or a b for
+/// rows of any length: each row has its own error.
 class RawFilter final : public HalfFilter {
  public:
   RawFilter(const MetricEntry& metric, const RowsInForm& rows)
@@ -142,12 +142,13 @@ class RawFilter final : public HalfFilter {
     CUDA_CHECK(cudaMemcpyAsync(&units.scale, form().scale, sizeof(double),
                                cudaMemcpyDeviceToHost, stream.get()));
     stream.wait();
-    // Distances are hardly more than what the contract's sums round.
+    // Distances are then hardly larger than the rounding of the contract's
+    // sums.
     constexpr double nearest = 0x1p30;
     units.wide = units.near_rows && units.scale > nearest;
     return units;
   }
-  /// Rows far from those that it learnt from have no bound from below.
+  /// Rows far from those of the sample have no lower bound.
   bool may_learn_again() const override { return !has_factors(); }
 
  private:

@@ -12,11 +12,11 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// half_bound.hpp has the bound.
+// half_bound.hpp proves the bound.
 
 constexpr int kCentreSample = 64;
 
-/// What entries of row r are multiplied by before all.
+/// Returns the factor by which the entries of row r are multiplied first.
 __device__ inline double to_row(const PreparedRows& from, std::int64_t r,
                                 RawSum sum) {
   return sum == RawSum::near_rows ? from.to_length_one(r) : 1.0;
@@ -27,8 +27,9 @@ __device__ inline double warp_largest(double x) {
   return x;
 }
 
-// The centre: each feature's median over the sample, which no single row moves.
-// Grid: x over features. Block: kCentreSample. Shared: 512 bytes, static.
+// Finds the centre: each feature's median over the sample, which no single row
+// can move. Grid: x over features. Block: kCentreSample. Shared: 512 bytes,
+// static.
 __global__ void find_centre(const PreparedRows sample, int count, RawSum sum,
                             double* centre) {
   __shared__ double values[kCentreSample];
@@ -45,8 +46,8 @@ __global__ void find_centre(const PreparedRows sample, int count, RawSum sum,
   if (before == count / 2) centre[feature] = values[own];
 }
 
-// The scale: by the median length of the sample, a power of two. Grid: 1.
-// Block: kThreads. Shared: 512 bytes, static.
+// Finds the scale, a power of two, from the median length of the sample. Grid:
+// 1. Block: kThreads. Shared: 512 bytes, static.
 __global__ void find_scale(const PreparedRows sample, int count, RawSum sum,
                            const double* centre, int typical, double* scale) {
   __shared__ double length[kCentreSample];
@@ -63,7 +64,7 @@ __global__ void find_scale(const PreparedRows sample, int count, RawSum sum,
     if (lane == 0) length[row] = sqrt(squares);
   }
   __syncthreads();
-  // The middle one of those that are not 0.
+  // The median of the lengths that are not 0.
   const int own = static_cast<int>(threadIdx.x);
   const bool counts = own < count && length[own] > 0.0;
   const int positive = __syncthreads_count(counts);
@@ -78,12 +79,12 @@ __global__ void find_scale(const PreparedRows sample, int count, RawSum sum,
   *scale = two_to(max(-kMostScale, min(e, kMostScale)));
 }
 
-/// Of a row of length 1, by a warp: as unit_rounding() of
-/// core/contract/centred.hpp.
+/// Computes unit_rounding() of core/contract/centred.hpp for a row of length 1,
+/// by a warp.
 __device__ inline UnitRounding unit_rounding_by_warp(const double* z,
                                                      std::int64_t padded) {
   constexpr unsigned whole_warp = 0xffffffffu;
-  constexpr int at_once = kWarp / kLanes;  // entries of a lane of the sum
+  constexpr int at_once = kWarp / kLanes;  // entries of the sum in a lane
   const int own = static_cast<int>(threadIdx.x) % kWarp;
   double lane_sum = 0.0, half_ulps = 0.0;
   LongSum squares;
@@ -111,7 +112,8 @@ __device__ inline UnitRounding unit_rounding_by_warp(const double* z,
     squares.add(sum);
     squares.rest += rest;
   }
-  // The first thread's: others' may have other digits.
+  // Returns the first thread's result, since those of others may differ in
+  // their last digits.
   return unit_rounding(squares, warp_sum(half_ulps), padded);
 }
 
@@ -120,12 +122,12 @@ struct RoundRaw {
   std::int64_t count;
   const std::int32_t* slots;
   RawForm form;
-  RawRule rule;  ///< but for the scale, which the form has
+  RawRule rule;  ///< without the scale, which the form has
   RawRows to;
 };
 
-// One warp a row. In and out: see RoundRaw. Grid: x over rows. Block: kThreads.
-// Shared: none.
+// Rounds rows. One warp handles a row. In and out: see RoundRaw. Grid: x over
+// rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
   const PreparedRows& from = raw.from;
   const std::int64_t row =
@@ -153,7 +155,7 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
                      rule.scale
                : 0.0;
   };
-  // By two factors, as the first, a power of two, may be next to nothing.
+  // Multiplies by two factors, as the first, a power of two, may be tiny.
   double to_one = 1.0, to_ball = 1.0;
   const auto entry = [&](std::int64_t f) {
     return centred(f) * to_one * to_ball;
@@ -196,7 +198,7 @@ __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
   }
   if (lane > 0) return;
   for (int part = 0; part < kNormParts; ++part) {
-    // Both are halves already.
+    // Both numbers are halves already, so the conversion is exact.
     const __half h = __double2half(bounds.norm.part[part]);
     const __half one = __double2half(part_unit(part));
     *raw.to.rows.at(slot, parts_at + part) = __hneg(h);
@@ -230,9 +232,9 @@ void start_raw_form(const PreparedRows& sample, std::int64_t count,
   CUDA_CHECK(cudaGetLastError());
 }
 
-// Halves err by some 2^-12 of two rows' lengths, so rows that are an eighth as
-// long beside the centre have, of distances that are a 64th of what they may
-// be, a 16th of the error; it costs kNormFeatures more.
+// Halves have an error of about 2^-12 of two rows' lengths. If centring makes
+// rows eight times shorter, distances that are a 64th of their maximum have a
+// 16th of the error. It costs kNormFeatures additional features.
 bool centring_pays(double scale) {
   constexpr int shorter = 3;
   return scale > two_to(kTypicalExponent + shorter);

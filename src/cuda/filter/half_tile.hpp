@@ -1,7 +1,7 @@
 #pragma once
 
-// Rows in half precision as the tensor-core filter reads them, and the shape of
-// its work.
+// The layout of rows in half precision that the tensor-core filter reads, and
+// the shape of its work.
 
 #include <cuda_fp16.h>
 
@@ -15,14 +15,14 @@
 namespace fsknn {
 namespace cuda {
 
-/// A block of threads makes tiles of rows x columns pairs, `depth` features at
-/// a time.
+/// A block of threads computes tiles of rows x columns pairs, `depth` features
+/// at a time.
 template <NumberForm form>
 struct TileOf {
   static constexpr int number_bytes = entry_of(form).bytes;
   static constexpr int rows = 128, columns = kFilterBlock;
   static constexpr int depth = entry_of(form).step;
-  static constexpr int slabs = columns / rows;  ///< tiles down a block of slots
+  static constexpr int slabs = columns / rows;  ///< tiles in a block of slots
   static constexpr int row_bytes = depth * number_bytes;  ///< of a staged row
   static constexpr int piece = 16 / number_bytes;  ///< numbers copied at once
   static constexpr int row_tile_bytes = rows * row_bytes;
@@ -35,10 +35,10 @@ struct TileOf {
 };
 using FilterTile = TileOf<NumberForm::half>;
 
-/// A side of the filter's pairs, device memory: for each block of slots and
-/// each `depth` features of it a tile that is copied as it is. In a tile a row
-/// is 8 pieces of 16 bytes; piece c of row r stands at c ^ (r & 7), so that
-/// reads of 8 rows' same piece meet all 32 banks of shared memory.
+/// A side of the filter's pairs, device memory: one tile for each block of
+/// slots and each `depth` features, which is copied unchanged. In a tile a row
+/// is 8 pieces of 16 bytes. Piece c of row r is at c ^ (r & 7), so that reads
+/// of 8 rows' same piece use all 32 banks of shared memory.
 template <class Number, NumberForm form>
 struct TiledRows {
   using Tile = TileOf<form>;
@@ -55,7 +55,7 @@ struct TiledRows {
     return tiles + block * stride + part * (Tile::columns * Tile::depth);
   }
 #endif
-  /// Where a feature of a slot stands.
+  /// Returns the address of a feature of a slot.
   FSKNN_HD Number* at(std::int64_t slot, std::int64_t feature) const {
     const std::int64_t block = slot / Tile::columns;
     const int row = static_cast<int>(slot % Tile::columns);
@@ -68,11 +68,11 @@ struct TiledRows {
 };
 using HalfRows = TiledRows<__half, NumberForm::half>;
 
-/// Some jobs of one round, but for the rows.
+/// Some jobs of one round, without the rows.
 struct PairWork {
   /// [column slots] 0 for padding; not read where jobs.symmetric.
   const float* column_there = nullptr;
-  /// [row slots], [column slots] numbers of rows of bits; as many as the kind
+  /// [row slots], [column slots] numbers of rows of bits, as many as the kind
   /// of pairs has.
   const float* row_numbers[2] = {};
   const float* column_numbers[2] = {};
@@ -83,11 +83,11 @@ struct PairWork {
 };
 struct HalfWork : PairWork {
   HalfRows rows, columns;
-  /// [blocks of threads x kFeatureRangeBytes], where a row is of several
-  /// ranges.
+  /// [blocks of threads x kFeatureRangeBytes], where the features of a row are
+  /// several ranges.
   float4* feature_range_sums = nullptr;
 
-  /// Of all features of a slab's rows.
+  /// Returns the bytes of all features of a slab's rows.
   FSKNN_HD std::int64_t slab_bytes() const {
     return rows.depth / FilterTile::depth * FilterTile::row_tile_bytes;
   }

@@ -9,16 +9,16 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// Doubles that are not negative are in the order of their bits. One that is no
-/// number counts as larger than all.
+/// Non-negative doubles order as their bits do. A NaN counts as larger than
+/// all.
 __device__ inline void raise(double* largest, double x) {
   atomicMax(reinterpret_cast<unsigned long long*>(largest),
             static_cast<unsigned long long>(__double_as_longlong(x)) &
                 0x7fffffffffffffffull);
 }
 
-// One warp a row. In: prepared rows; slots [count]. Out: half rows, there,
-// errors. Grid: x over rows. Block: kThreads. Shared: none.
+// One warp handles a row. In: prepared rows; slots [count]. Out: half rows,
+// there, errors. Grid: x over rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     round_rows(const PreparedRows from, std::int64_t count,
                const std::int32_t* slots, const HalfRows to, float* there,
@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(kThreads)
   rounding = warp_sum(rounding);
   if (lane > 0) return;
   there[slot] = 1.0f;
-  // What the sums' own rounding may have taken; what underflow took is far
-  // below the 2^-400 added.
+  // Allows for the rounding of the sums themselves; underflow is far below the
+  // 2^-400 added.
   const double up = 1.0 + static_cast<double>(to.depth + 64) * 0x1p-52;
   raise(errors.length, sqrt(squares) * up);
   raise(errors.rounding, sqrt(rounding) * up + 0x1p-400);
@@ -65,20 +65,20 @@ void start_unit_rows(const PreparedRows& from, std::int64_t count,
   CUDA_CHECK(cudaGetLastError());
 }
 
-// The bound. z are the prepared rows, brought to length 1 where they are whole
-// ranks, x the rounded ones, w = z - x, all in
-// units of 1; N >= |z| and R >= |w| for every row, so |x| <= N + R.
+// The bound. z are the prepared rows (whole ranks are first scaled to length
+// 1), x the rounded ones, and w = z - x, all in units of 1. N >= |z| and R >=
+// |w| for every row, so |x| <= N + R.
 //  * Rounding: z_i z_j - x_i x_j = x_i w_j + w_i z_j, by Cauchy-Schwarz at most
 //    (N + R) R + R N.
-//  * Accumulation: products of halves are exact in float32. How a tensor core
-//    adds them is not documented. Assumed: it cuts off rather than rounds, and
-//    loses at most 2^-23 of the largest magnitude at each of the additions, one
-//    a feature and one more every 16; we allow (features + 16) 2^-22 of the sum
-//    of magnitudes, for each range: sums_error() of all, which are at most
-//    (N + R)^2.
-//  * The contract's sum, joined and finished in doubles, is within
+//  * Accumulation: products of halves are exact in float32. The way that a
+//    tensor core adds them is not documented. We assume that it truncates
+//    rather than rounds, and loses at most 2^-23 of the largest magnitude at
+//    each addition, one a feature and one more every 16. We allow (features +
+//    16) 2^-22 of the sum of magnitudes for each range of features:
+//    sums_error() of all, which are at most (N + R)^2.
+//  * The contract's sum, reduced and finished in doubles, is within
 //    rounding_of_sums() of the sum of magnitudes, at most N^2, from z_i z_j.
-//    Of whole ranks it is the quotient of the sum and a root, which is nearer.
+//    For whole ranks it is the quotient of the sum and a root, which is closer.
 //  * Clamping to [-1, 1] moves it by at most N^2 - 1 more.
 double unit_error(double length, double rounding, std::int64_t depth,
                   std::int64_t padded) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Which slots a block of threads meets in a job.
+// The slots that a block of threads compares in a job.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// The rule of limits (exact/limit_rule.hpp) of a filter's similarities. Plain
-// C++, for the host.
+// Makes the rule of limits (exact/limit_rule.hpp) for a filter's similarities.
+// Plain C++, for the host.
 
 #include "core/rows/prepared.hpp"
 #include "cuda/exact/limit_rule.hpp"
@@ -9,14 +9,14 @@
 namespace fsknn {
 namespace cuda {
 
-/// How a filter's similarities stand to distances.
+/// The relation of a filter's similarities to distances.
 struct SimilarityUnits {
   double scale = 1.0;  ///< S
   double error = 0.0;  ///< e, in the filter's units
-  /// Proportions: what is taken off an overlap.
+  /// Proportions: this is subtracted from an overlap.
   double less = 1.0;
   bool near_rows = false;  ///< of length 1, centred
-  /// And of these pairs the error is as large as distances are.
+  /// For these pairs, moreover, the error is as large as distances are.
   bool wide = false;
 };
 
@@ -32,7 +32,7 @@ inline LimitOf limits_are_of(const MetricEntry& metric,
     case FilterKind::difference:
     case FilterKind::largest: return LimitOf::difference;
     case FilterKind::overlap: return LimitOf::overlap;
-    // Of bits on the host alone: threshold_of_limit().
+    // Bits are handled on the host alone: threshold_of_limit().
     case FilterKind::bits:
     case FilterKind::none: break;
   }
@@ -55,7 +55,7 @@ inline float threshold_of_limit(const MetricEntry& metric,
                                 const DistanceRule& distances,
                                 const SimilarityUnits& units, double limit) {
   const LimitRule rule = limit_rule(metric, distances.redo(), units);
-  // No distance is below 0, nor above 1.
+  // Distances are between 0 and 1.
   if (metric.filter == FilterKind::bits && limit > -HUGE_VAL && limit < 1.0)
     return threshold_of_overlap(
         rule, metric.least_overlap(limit < 0.0 ? 0.0 : limit));

@@ -1,8 +1,8 @@
 #pragma once
 
-// Stage "filter": what the engine knows of a filter. It keeps the rows in the
-// filter's form, the lists of candidates and the order of the rounds; which
-// pairs are looked at how is the filter's own affair.
+// The stage "filter": the interface of a filter for the engine. The engine
+// keeps the rows in the filter's form, the lists of candidates and the order of
+// the rounds. The filter decides how pairs are compared.
 
 #include <cuda_runtime.h>
 
@@ -28,20 +28,20 @@ struct PreparedRows {
   std::int64_t padded = 0;
 
 #ifdef __CUDACC__
-  /// What brings row r to length 1, of a metric of such rows: whole ranks have
-  /// the sum of their squares.
+  /// Returns the factor that scales row r to length 1, for a metric of such
+  /// rows: for whole ranks, `sums` has the sum of their squares.
   __device__ double to_length_one(std::int64_t r) const {
     return sums[r] > 0.0 ? 1.0 / sqrt(sums[r]) : 1.0;
   }
 #endif
 };
 
-/// Slots in a filter's form, device memory. Padding's are all zeros.
+/// Slots in a filter's form, device memory. Padding is all zeros.
 struct FilterRows {
   void* rows = nullptr;     ///< [num_slots x PairFilter::row_bytes()]
   float* values = nullptr;  ///< [PairFilter::floats_a_slot() x num_slots]
   std::int64_t num_slots = 0;
-  /// Where one point stands in several slots: of each block of slots the block
+  /// Where a point may occupy several slots: for each block of slots the block
   /// of `rows` that has its points' rows, device memory. Null: the same.
   const std::int32_t* block_of = nullptr;
 };
@@ -49,27 +49,28 @@ struct FilterRows {
 /// Some jobs of one round.
 struct FilterWork {
   FilterRows rows, columns;  ///< the same for a graph
-  CandidateLists lists;      ///< the rows'; of both where jobs.symmetric
-  /// With a count: pairs go into this list, and `lists` is not read. Columns
-  /// have thresholds too then.
+  CandidateLists lists;      ///< of rows; of both where jobs.symmetric
+  /// If it has a count, pairs go into this list, and `lists` is not read.
+  /// Columns then have thresholds too.
   CandidatePairs pairs;
   FilterJobs jobs;
-  /// Where jobs.fill: what lists need not hold.
+  /// Where jobs.fill: the entries that lists may omit.
   FillRule fill_rule;
 };
 
-/// What a filter is to find.
+/// The search that a filter serves.
 struct Sought {
-  std::int64_t num_points = 0;  ///< that each row meets
-  std::int64_t k = 0;           ///< 0: all that are near enough
-  bool forced = false;          ///< by this form, whether or not it pays
+  std::int64_t num_points = 0;  ///< that are compared with each row
+  std::int64_t k = 0;           ///< 0: all within a distance
+  bool forced = false;          ///< use this form, whether or not it pays
   /// byte_candidate_cost()
   double candidate_cost = byte_candidate_cost(kMostReranked);
-  /// Candidates that a list has room for, as if rounds doubled.
+  /// The capacity of a list, as if rounds doubled.
   std::int64_t capacity = 0;
-  /// Whether lists of few neighbours are reranked before the last rounds.
+  /// Whether lists of few neighbours are re-ranked exactly before the last
+  /// rounds.
   bool reranks = true;
-  /// Where k is 0: how near that is, before the matrix's scaling.
+  /// Where k is 0: the distance limit, before the matrix's scaling.
   double limit = HUGE_VAL;
 
   bool operator==(const Sought& other) const {
@@ -80,8 +81,8 @@ struct Sought {
   }
 };
 
-/// Some of the points, a fair sample, by which a filter is chosen, and what
-/// for; undo: what distances are multiplied by at last.
+/// A fair sample of the points, by which a filter is chosen, and its purpose;
+/// undo: the final factor of distances.
 struct FilterSample {
   PreparedRows rows;
   std::int64_t count = 0;
@@ -99,8 +100,9 @@ class PairFilter {
 
   const RowsInForm& rows() const { return rows_; }
   FilterNumbers numbers() const { return rows_.numbers(); }
-  /// Of a slot's, once learnt: no more than RowsInForm::row_bytes, where there
-  /// is room for what may take the form's place.
+  /// Returns the bytes of a slot's row after learn(). It is at most
+  /// RowsInForm::row_bytes, which has room for the forms that may replace this
+  /// one.
   virtual std::int64_t row_bytes() const {
     return rows_.depth * rows_.sides * entry_of(rows_.form).bytes;
   }
@@ -108,9 +110,9 @@ class PairFilter {
   /// See FilterRounds.
   int reranked_rounds() const { return entry_of(rows_.form).reranked_rounds; }
 
-  /// Before any rows are made, from a FilterSample. Points that are not of the
-  /// sample may be any others. Returns whether a search for that by this form
-  /// pays; if not, there is RowsInForm::otherwise(). May wait for the stream.
+  /// Learns from a FilterSample before any rows are made. Points outside the
+  /// sample may be arbitrary. Returns whether this form pays for the search; if
+  /// not, there is RowsInForm::otherwise(). May wait for the stream.
   virtual bool learn(const PreparedRows& sample, std::int64_t count,
                      PowerOfTwo undo, const Sought& sought,
                      const Stream& stream) {
@@ -118,35 +120,35 @@ class PairFilter {
     return true;
   }
 
-  /// Whether the filter may learn from other points, before all of its rows are
-  /// made anew. What it learns changes no layout, and a bound that says nothing
-  /// of some rows may say much of them then.
+  /// Returns whether the filter may learn from other points, before all of its
+  /// rows are remade. The layout does not change. Rows without a bound may then
+  /// have a tight one.
   virtual bool may_learn_again() const { return false; }
 
-  /// Row r of `from` becomes slot slots[r] of `to` (-1: of none).
+  /// Makes row r of `from` slot slots[r] of `to` (-1: none).
   virtual void start_rows(const PreparedRows& from, std::int64_t count,
                           const std::int32_t* slots, const FilterRows& to,
                           cudaStream_t stream) = 0;
 
-  /// After all rows were made: by how much the cut must let entries differ. May
+  /// Sets the errors that the cut must allow, after all rows were made. May
   /// wait for the stream.
   virtual void set_errors(Cut& cut, const FilterRows& rows,
                           const FilterRows& columns, const Stream& stream) = 0;
 
-  /// After set_errors(), which left this cut: how similarities stand to
-  /// distances. May wait for the stream.
+  /// Returns the relation of similarities to distances, after set_errors() has
+  /// set this cut. May wait for the stream.
   virtual SimilarityUnits units(const Cut& cut, const Stream& stream) = 0;
 
-  /// Whether a candidate's similarity tells the contract's sum of the pair: see
-  /// ExactStep.
+  /// Returns whether a candidate's similarity determines the contract's sum of
+  /// the pair: see ExactStep.
   virtual bool tells_sums() const { return false; }
 
-  /// Rounds must be started in order, the lists cut after each; those whose
-  /// pairs go into one list in any.
+  /// Starts a round. Rounds must be in order, with a cut of the lists after
+  /// each. Where pairs go into one list, any order will do.
   virtual void start(const FilterWork& work, cudaStream_t stream) = 0;
 
-  /// After all columns were made, whether they can be held so; if not, there is
-  /// RowsInForm::otherwise(). May wait for the stream.
+  /// Returns whether the columns, once all are made, can be held in this form;
+  /// if not, there is RowsInForm::otherwise(). May wait for the stream.
   virtual bool suits(const Stream& stream) {
     (void)stream;
     return true;
@@ -156,12 +158,12 @@ class PairFilter {
   const RowsInForm rows_;
 };
 
-/// The filter of rows in the form that the plan chose.
+/// Makes the filter for rows in the form that the plan chose.
 std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
                                              const RowsInForm& rows);
 
-/// The same of the first form, of this one and what may take its place, that
-/// pays by the sample, and has learnt from it. May wait for the stream.
+/// Makes the first filter, of this form and those that may replace it, that
+/// pays by the sample; it has learnt from it. May wait for the stream.
 std::unique_ptr<PairFilter> learnt_filter(const MetricEntry& metric,
                                           RowsInForm rows,
                                           const FilterSample& sample,

@@ -1,7 +1,7 @@
 #pragma once
 
 // The body of kernels over pairs of rows in a form that tensor cores multiply,
-// and how they are started: one for all such forms.
+// and their start: one implementation serves all such forms.
 
 #include <stdexcept>
 
@@ -18,12 +18,13 @@ constexpr int kPairThreads = HopperBlock::threads;
 constexpr int kPairThreads = WarpTile::threads;
 #endif
 
-// Similarities of pairs by tensor cores, and what reaches a row's or, by
-// symmetry, a column's threshold into its list. In a graph half of the pairs of
-// blocks, each for its rows and its columns (CoMet's circulant order, Joubert
-// et al. 2018). In and out: see Form::Work. Grid: any, blocks take jobs in
-// turn; on Hopper clusters of two. Block: kPairThreads. Shared: dynamic, `room`
-// the bytes (Hopper), or the stages. The body of a kernel.
+// Computes similarities of pairs by tensor cores. Pairs that reach the
+// threshold of a row or, by symmetry, of a column enter its list. In a graph it
+// takes half of the pairs of blocks, each for its rows and its columns (CoMet's
+// circulant order, Joubert et al. 2018). In and out: see Form::Work. Grid: any,
+// blocks take jobs in turn; clusters of two on Hopper. Block: kPairThreads.
+// Shared: dynamic, `room` the bytes (Hopper), or the stages. The body of a
+// kernel.
 template <class Form, class Kind>
 __device__ inline void filter_in_form(const typename Form::Work& work,
                                       const int room, unsigned char* memory) {
@@ -34,7 +35,7 @@ __device__ inline void filter_in_form(const typename Form::Work& work,
 #endif
 }
 
-/// Starts a kernel of that body.
+/// Starts a kernel with that body.
 template <class Kind, class Work>
 void start_pair_kernel(void (*kernel)(Work, int), const Work& work,
                        cudaStream_t stream) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Kinds of pairs of rows whose products tensor cores make: what similarity a
-// sum is, and when it reaches a threshold.
+// Kinds of pairs of rows whose products tensor cores compute: they define the
+// similarity of a sum, and when it reaches a threshold.
 
 #include "core/contract/metric.hpp"
 #include "cuda/filter/bit_bound.hpp"
@@ -9,27 +9,27 @@
 namespace fsknn {
 namespace cuda {
 
-/// Whom pairs are met for: the rows' lists, those of rows and columns, or the
+/// The lists that receive pairs: the rows', those of rows and columns, or the
 /// one list of pairs.
 enum class MetFor { rows, both, pairs };
 
-/// Which similarity is made of a sum, and for whom, and whether rows are of
-/// several ranges: kernels are compiled for it. value() is what is made of a
-/// tensor cores' sum to begin with; row and column are their numbers, of which
-/// each has so many.
+/// Defines the similarity, its receivers, and whether rows have several ranges
+/// of features, as template parameters of kernels. value() converts a tensor
+/// cores' sum first; row and column are their numbers, of which each has
+/// `numbers`.
 template <Sign sign_, MetFor met_for, bool deep_>
 struct PairKind {
   using Number = float;  ///< of tensor cores' sums of tiled rows
   static constexpr int numbers = 0;
   static constexpr Sign sign = sign_;
-  /// Whether columns have thresholds.
+  /// Tells whether columns have thresholds.
   static constexpr bool symmetric = met_for != MetFor::rows;
   static constexpr bool in_one_list = met_for == MetFor::pairs;
   static constexpr bool deep = deep_;
   static_assert(sign == Sign::signed_value || sign == Sign::absolute ||
                     sign == Sign::negative,
                 "similarity() knows what is near");
-  /// Bytes' sums are whole numbers.
+  /// Sums of bytes are whole numbers.
   template <class Sum>
   __device__ static float value(Sum sum) {
     return static_cast<float>(sum);
@@ -46,8 +46,7 @@ struct PairKind {
   }
 };
 
-/// Of rows that have a factor each, which pairs' similarities are multiplied
-/// by.
+/// For rows with one factor each, by which pairs' similarities are multiplied.
 template <MetFor met_for, bool deep>
 struct FactorPairKind : PairKind<Sign::signed_value, met_for, deep> {
   static constexpr int numbers = 1;
@@ -60,8 +59,8 @@ struct FactorPairKind : PairKind<Sign::signed_value, met_for, deep> {
   }
 };
 
-/// Of rows of bits (bit_bound.hpp): what both have, held against the rows' own
-/// counts.
+/// For rows of bits (bit_bound.hpp): compares their common bits with the rows'
+/// own counts.
 template <MetFor met_for>
 struct BitKind {
   using Number = int;
@@ -79,7 +78,7 @@ struct BitKind {
   }
 };
 
-/// By how far they are apart.
+/// Compares them by difference.
 template <MetFor met_for>
 struct BitDifferenceKind : BitKind<met_for> {
   __device__ static float similarity(float common, float2 row, float2 column) {
@@ -91,7 +90,7 @@ struct BitDifferenceKind : BitKind<met_for> {
   }
 };
 
-/// By their correlation or cosine.
+/// Compares them by correlation or cosine.
 template <Sign sign, MetFor met_for>
 struct BitProductKind : BitKind<met_for> {
   static constexpr int numbers = 2;

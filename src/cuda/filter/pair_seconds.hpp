@@ -1,6 +1,6 @@
 #pragma once
 
-// About how long pairs take on a large GPU, by which forms are chosen.
+// Approximate times of pairs on a large GPU, for the choice of a form.
 
 #include "core/contract/metric.hpp"
 #include "cuda/plan/number_forms.hpp"
@@ -8,13 +8,14 @@
 namespace fsknn {
 namespace cuda {
 
-// Of a candidate, and of each of its features, in doubles from wherever its row
-// stands; and of a feature where all pairs are.
+// The time of a candidate, and of each of its features, in doubles from
+// anywhere in memory; and of a feature where all pairs are computed.
 static constexpr double kSecondsCandidate = 2e-10;
 static constexpr double kSecondsExactFeature = 3.2e-12;
 static constexpr double kSecondsDoubleFeature = 2e-13;
 
-/// Of a feature of a pair in the filter: by times of its kernels on an H200.
+/// The time of a feature of a pair in the filter, measured with its kernels on
+/// an H200.
 constexpr double seconds_a_feature(NumberForm form, FilterKind kind) {
   const bool largest = kind == FilterKind::largest;
   switch (form) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// What a warp found, on its way to the rows' lists, or to the one list of all
-// pairs. A place in a list takes an atomic addition, whose answer is a
-// microsecond away: they are asked for by all lanes at once, and seldom.
+// Queues the pairs that a warp found, for the rows' lists or for the one list
+// of all pairs. A place in a list needs an atomic addition with a latency of a
+// microsecond. All lanes therefore request their places together, and rarely.
 
 #include <cstdint>
 
@@ -19,16 +19,17 @@ struct Found {
   float similarity;
 };
 
-/// Sums of some of a warp's lanes, for all of it to see: 16 each. from: the
-/// lane, 5 bits; which group of its sums, 3 bits; which of them, the upper 16.
+/// Holds sums of some of a warp's lanes, 16 each, for the whole warp to read.
+/// from: the lane, 5 bits; the group of its sums, 3 bits; the sums in question,
+/// the upper 16.
 struct SpreadGroups {
   static constexpr int most = 8;
   alignas(16) std::uint32_t values[most][16];  ///< their bits
   std::uint32_t from[most];
 };
 
-/// All threads of the warp must call every member. spreads: whether the last
-/// of its memory is for what is spread.
+/// All threads of the warp must call every member. spreads: whether the end of
+/// its memory is for spread sums.
 template <bool spreads>
 class FoundQueue {
  public:
@@ -44,7 +45,7 @@ class FoundQueue {
   __device__ FoundQueue(Found* entries, int lane)
       : entries_(entries), lane_(lane) {}
 
-  /// No entry's.
+  /// This memory holds no entry.
   __device__ SpreadGroups& spread() const {
     static_assert(spreads, "there is room");
     constexpr int bytes = static_cast<int>(sizeof(SpreadGroups));
@@ -54,7 +55,7 @@ class FoundQueue {
                                             first);
   }
 
-  /// make(bit): the entry of each bit of the lane's.
+  /// Appends the entry make(bit) for each bit of the lane.
   template <class Lists, class Make>
   __device__ void push(const Lists& lists, unsigned bits, Make make) {
     unsigned lanes = __ballot_sync(0xffffffffu, bits != 0);
@@ -130,9 +131,10 @@ class FoundQueue {
 using WarpQueue = FoundQueue<false>;
 using SpreadQueue = FoundQueue<true>;
 
-/// A pair of slots that reached one of its thresholds, for the one list: of
-/// none where either is padding, or it is met from the other side too, which of
-/// a graph is so in a block of slots with itself.
+/// Makes an entry for the one list from a pair of slots that reached one of its
+/// thresholds. It makes none if either slot is padding, or if the pair also
+/// occurs from the other side. That is so in a graph for a block of slots with
+/// itself.
 __device__ inline Found found_pair(const CandidatePairs& pairs,
                                    std::int32_t row, std::int32_t column,
                                    float column_threshold) {

@@ -1,17 +1,17 @@
 #pragma once
 
-// An orthogonal map that spreads what a row has in few features over many, so
-// that bytes of one step hold every row about as well: signs, then sums and
-// differences of pairs of features (Walsh and Hadamard's matrix), over windows
-// that overlap, twice. Plain C++, for host and device.
+// An orthogonal rotation that spreads a few large features of a row over many,
+// so that bytes with one step represent all rows about equally well. It applies
+// signs, then sums and differences of pairs of features (the Walsh-Hadamard
+// matrix), over overlapping windows, twice. Plain C++, for host and device.
 //
 // Each stage of a window is (a, b) -> (a + b, a - b), whose matrix is
-// orthogonal but for a factor of sqrt(2); a window is a power of 4 features, so
-// that what takes these factors off is a power of 2. So products of rows are
-// what they were, but for rounding: a stage's results are rounded once each, so
-// that a row's error is less than 2^-53 of its length a stage, and after
-// num_stages() less than rotation_error() of it. What taking off a factor may
-// lose, below 2^-1074 each, is in the 2^-400 that byte_bound.hpp adds.
+// orthogonal up to a factor of sqrt(2). A window has a power of 4 features, so
+// that the factors together are a power of 2. Products of rows are therefore
+// preserved up to rounding. A stage's results are rounded once each, so that a
+// row's error is less than 2^-53 of its length a stage, and less than
+// rotation_error() of it after num_stages(). Removing a factor may lose less
+// than 2^-1074 each time, which the 2^-400 that byte_bound.hpp adds covers.
 
 #include <cstdint>
 
@@ -44,8 +44,8 @@ FSKNN_HD inline double rotation_error(const Rotation& rotation) {
   return static_cast<double>(rotation.num_stages()) * 0x1p-52;
 }
 
-/// A sign for each feature and window that no data know of. Without signs
-/// between them a window would undo what one before did.
+/// Returns a sign for each feature and window, independent of the data. Without
+/// signs in between a window would undo the previous one.
 FSKNN_HD inline bool turns_over(std::int64_t window, std::int64_t feature) {
   std::uint64_t x = static_cast<std::uint64_t>(feature) +
                     (static_cast<std::uint64_t>(window) << 32) +
@@ -55,15 +55,16 @@ FSKNN_HD inline bool turns_over(std::int64_t window, std::int64_t feature) {
   return ((x ^ (x >> 31)) & 1) != 0;
 }
 
-/// Turns a row in place. All threads that share it call this, wait() being
-/// their barrier.
+/// Rotates a row in place. All threads that share it call this; wait() is their
+/// barrier.
 template <class Wait>
 FSKNN_HD inline void turn(const Rotation& t, double* row, int thread,
                           int num_threads, Wait wait) {
   const double unit = two_to(-t.log2_window / 2);
   for (int pass = 0; pass < Rotation::passes; ++pass) {
     for (std::int64_t w = 0; w < t.num_windows(); ++w) {
-      // The last one overlaps the one before. The second pass goes round.
+      // The last window overlaps the previous one. The second pass wraps
+      // around.
       const std::int64_t last = t.size - t.window;
       const std::int64_t first =
           (w * t.window < last ? w * t.window : last) + pass * (t.window / 2);

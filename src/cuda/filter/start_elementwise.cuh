@@ -1,6 +1,6 @@
 #pragma once
 
-// How kernels of filters by differences are started.
+// Starts the kernels of filters by differences.
 
 #include <cuda_runtime.h>
 
@@ -10,7 +10,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// Of shared memory, beside the stages.
+/// The bytes of shared memory beside the stages.
 constexpr int kElementwiseQueueBytes = ElementwiseTile::threads / 32 *
                                        WarpQueue::length *
                                        static_cast<int>(sizeof(Found));
@@ -18,7 +18,8 @@ static_assert(ElementwiseTile::stage_bytes + kElementwiseQueueBytes ==
                   entry_of(NumberForm::single).shared_bytes,
               "the plan knows what a device must have");
 
-/// kernel(work, num_stages), on so many blocks of threads a multiprocessor.
+/// Starts kernel(work, num_stages), on this many blocks of threads a
+/// multiprocessor.
 using ElementwiseKernel = void (*)(ElementwiseWork work, int num_stages);
 void start_elementwise(ElementwiseKernel kernel, int blocks,
                        const ElementwiseWork& work, cudaStream_t stream);

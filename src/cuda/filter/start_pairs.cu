@@ -41,7 +41,7 @@ PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
     launch.bytes = HopperMemory(slab_bytes, most, numbers).bytes();
   } else {
     const int fit = (most - queue_bytes) / T::stage_bytes;
-    // Below 8.0 nothing is copied ahead.
+    // GPUs below 8.0 cannot copy ahead.
     launch.room = capability(device) < 80 ? 1 : std::min(fit, T::most_stages);
     launch.bytes = launch.room * T::stage_bytes + queue_bytes;
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// How kernels over pairs are started, of whatever form.
+// Starts the kernels over pairs, for every form.
 
 #include <cuda_runtime.h>
 
@@ -12,8 +12,8 @@ namespace cuda {
 /// 10 * major + minor.
 int capability(int device);
 
-/// Whether the code of a kernel that was loaded is the one of warpgroups: its
-/// bounds tell.
+/// Returns whether the loaded code of a kernel is the one for warpgroups, which
+/// its launch bounds show.
 bool has_warpgroups(const void* kernel);
 template <class Kernel>
 bool has_warpgroups(Kernel* kernel) {
@@ -26,17 +26,17 @@ struct PairLaunch {
   int bytes = 0;        ///< of shared memory
 };
 
-/// How the kernel of pair_kernel.cuh is started on the current device, for rows
-/// of which a slab's take so many bytes. numbers: of a column that the
-/// kernel takes besides.
+/// Returns the launch of the kernel of pair_kernel.cuh on the current device.
+/// slab_bytes: of the rows of a slab. numbers: additional numbers of a column
+/// that the kernel reads.
 PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
                        int numbers);
 
-/// kernel(arguments), on as many blocks as there is room for.
+/// Starts kernel(arguments) on as many blocks as fit.
 void start_pairs(const void* kernel, void** arguments, const PairWork& work,
                  const PairLaunch& launch, cudaStream_t stream);
 
-/// kernel(work, room), the same.
+/// Starts kernel(work, room) in the same way.
 template <class Work>
 void start_pairs(void (*kernel)(Work, int), const Work& work,
                  const PairLaunch& launch, cudaStream_t stream) {

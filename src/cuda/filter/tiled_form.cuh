@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows of halves, or of bits, as the bodies of kernels over pairs take them:
+// Defines rows of halves, or of bits, for the bodies of kernels over pairs:
 // filter_by_warps() and, on Hopper, filter_by_warpgroups(). byte_form.cuh is
 // the other form.
 
@@ -11,7 +11,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// Features are copied and multiplied a part at a time, which has so many
+/// Features are copied and multiplied a part at a time; a part has several
 /// steps of 32 bytes. Sum: of the tensor cores.
 template <class Sum>
 struct TiledForm {
@@ -26,19 +26,20 @@ struct TiledForm {
     return WarpTile::steps;
   }
 
-  // By warps.
+  // For warps.
 
-  /// Where 16 bytes of a row, and of a column, stand in their tiles.
+  /// Return the positions of 16 bytes of a row and of a column in their tiles.
   __device__ static unsigned row_at(int row, int piece) {
     return static_cast<unsigned>(row * T::row_bytes + (piece ^ (row & 7)) * 16);
   }
   __device__ static unsigned column_at(int column, int piece) {
     return row_at(column, piece);
   }
-  /// From there to the same of the 16th row, or column, after it.
+  /// The distance from there to the same bytes of the 16th row, or column,
+  /// after it.
   static constexpr int bytes_of_16 = 16 * T::row_bytes;
 
-  /// A part's columns and, after their tile, its rows: all threads.
+  /// Copies a part's columns and, behind their tile, its rows, by all threads.
   __device__ static void copy(const Work& work, std::int64_t column_block,
                               std::int64_t slab, int part, unsigned to) {
     constexpr int at_a_time = WarpTile::threads * 16;
@@ -63,16 +64,16 @@ struct TiledForm {
   }
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  // By warpgroups.
+  // For warpgroups.
 
-  /// Of a part, in bytes.
+  /// Returns the bytes of a part.
   __device__ static int columns_bytes(const Work&, int) {
     return T::column_tile_bytes;
   }
   __device__ static int rows_bytes(const Work&, int) {
     return T::row_tile_bytes;
   }
-  /// From a warpgroup's rows to the next one's.
+  /// The distance from a warpgroup's rows to the next one's.
   static constexpr int warpgroup_bytes = 64 * T::row_bytes;
 
   __device__ static void copy_rows(const Work& work, std::int64_t slab,
@@ -82,7 +83,7 @@ struct TiledForm {
                   slab % T::slabs * (T::rows * T::depth),
               T::row_tile_bytes, barrier);
   }
-  /// This block's half, to both blocks of the cluster.
+  /// Copies this block's half to both blocks of the cluster.
   __device__ static void copy_columns(const Work& work, std::int64_t block,
                                       int part, unsigned to, unsigned barrier) {
     const unsigned rank = cluster_rank();

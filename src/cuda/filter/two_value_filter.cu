@@ -1,5 +1,5 @@
-// Rows of length 1 that have two values each, as rows of 0 and 1 have under
-// correlations and cosine: a bit says which. See bit_bound.hpp.
+// Handles rows of length 1 with two values each, such as rows of 0 and 1 under
+// correlations and cosine: one bit tells which. See bit_bound.hpp.
 
 #include <algorithm>
 #include <cstring>
@@ -18,20 +18,20 @@ namespace cuda {
 namespace {
 
 constexpr unsigned kWholeWarp = 0xffffffffu;
-/// Rows that say whether there may be others.
+/// The rows that are examined to exclude other values.
 constexpr std::int64_t kSample = 1024;
-/// Of a row with more of the one value for each of the other, correlations are
-/// not known well enough.
+/// A row with more of one value than this for each of the other has
+/// correlations of insufficient accuracy.
 constexpr double kMostRatio = 4096.0;
 
-/// What was found of rows.
+/// The findings about rows.
 struct RowsFound {
-  int others;              ///< 1: some have more values, or are not as said
-  unsigned largest_ratio;  ///< a float's bits, which are in its order
+  int others;              ///< 1: some have more values, or others than stated
+  unsigned largest_ratio;  ///< a float's bits, which order as it does
 };
 
-/// A row's lowest and highest value, and of how many features each is; all of
-/// the warp.
+/// Finds a row's lowest and highest value, and the number of features with
+/// each, by the whole warp.
 struct LowAndHigh {
   double low, high;
   int lows = 0, highs = 0;
@@ -53,7 +53,7 @@ struct LowAndHigh {
       const bool is_high = x[f] == high;
       highs += is_high;
       lows += !is_high && x[f] == low;
-      // What is no number is neither.
+      // A NaN is neither.
       only = only && (is_high || x[f] == low);
     }
     for (int gap = kWarp / 2; gap > 0; gap /= 2) {
@@ -62,15 +62,15 @@ struct LowAndHigh {
     }
     only = __all_sync(kWholeWarp, only);
   }
-  /// As rows of 0 and 1 are, centred or as they are.
+  /// Returns whether the values are those of rows of 0 and 1, centred or not.
   __device__ bool suits(bool centred) const {
     return only && high > 0.0 &&
            (centred ? low < 0.0 : low == 0.0 || low == high);
   }
 };
 
-// One warp a row. In: prepared rows. Out: found, but for the ratio. Grid: x
-// over rows. Block: kThreads. Shared: none.
+// One warp handles a row. In: prepared rows. Out: found, except the ratio.
+// Grid: x over rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     look_at_rows(const PreparedRows from, std::int64_t count,
                  std::int64_t features, bool centred, RowsFound* found) {
@@ -83,9 +83,9 @@ __global__ void __launch_bounds__(kThreads)
   if (lane == 0 && !values.suits(centred)) found->others = 1;
 }
 
-// One warp a row. In: prepared rows; slots [count]. Out: their bits, of the
-// higher value, 2 to a half's 32 features; apart, mean [slots]; found. Grid: x
-// over rows. Block: kThreads. Shared: none.
+// One warp handles a row. In: prepared rows; slots [count]. Out: their bits,
+// set for the higher value, 2 to a half's 32 features; apart, mean [slots];
+// found. Grid: x over rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     pack_two_values(const bool centred, const PreparedRows from,
                     std::int64_t count, const std::int32_t* slots,
@@ -119,7 +119,8 @@ __global__ void __launch_bounds__(kThreads)
     return;
   }
   atomicMax(&found->largest_ratio, __float_as_uint(__double2float_ru(ratio)));
-  // A row that is full is as far from 0 as its only value.
+  // In a row where all bits are set, the difference is the distance of its only
+  // value from 0.
   const double between = centred ? high - low : high;
   const TwoValues kept =
       two_values(between, centred, highs, static_cast<double>(features));
@@ -127,8 +128,8 @@ __global__ void __launch_bounds__(kThreads)
   mean[slot] = kept.mean;
 }
 
-/// Where a slot's numbers stand. Points are at least so far apart that `apart`
-/// is not 0; padding's is.
+/// Return the addresses of a slot's numbers. For points `apart` is never 0; for
+/// padding it is.
 float* apart_of(const FilterRows& rows) { return rows.values; }
 float* mean_of(const FilterRows& rows) { return rows.values + rows.num_slots; }
 
@@ -166,7 +167,7 @@ class TwoValueFilter final : public PairFilter {
   void set_errors(Cut& cut, const FilterRows&, const FilterRows&,
                   const Stream& stream) override {
     const RowsFound found = look(stream);
-    // The plan gives bits to no rows but those that were looked at.
+    // The plan uses bits only for rows that were examined.
     if (found.others != 0)
       throw std::logic_error("rows of two values have others");
     float ratio;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The tensor cores' products by warps (mma.sync): any GPU from compute
-// capability 7.5 up.
+// Products on tensor cores by warps (mma.sync), for any GPU from compute
+// capability 7.5 on.
 
 #include "cuda/device/copies.cuh"
 #include "cuda/filter/accept.cuh"
@@ -11,14 +11,14 @@
 namespace fsknn {
 namespace cuda {
 
-/// Four 8 x 8 tiles of halves, as the products take them.
+/// Loads four 8 x 8 tiles of halves in the layout of the products.
 __device__ inline void load_tiles(unsigned (&to)[4], unsigned from) {
   asm volatile(
       "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
       : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
       : "r"(from));
 }
-/// 16 x 8 pairs and 16 features.
+/// Multiplies 16 x 8 pairs by 16 features.
 __device__ inline void add_products(float (&sum)[4], const unsigned (&a)[4],
                                     unsigned b0, unsigned b1) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -40,7 +40,7 @@ __device__ inline void add_products(float (&sum)[4], const unsigned (&a)[4],
 #endif
 }
 
-/// The same of 256 bits: how many both have.
+/// Does the same for 256 bits, and counts the common ones.
 __device__ inline void add_products(int (&sum)[4], const unsigned (&a)[4],
                                     unsigned b0, unsigned b1) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -51,11 +51,12 @@ __device__ inline void add_products(int (&sum)[4], const unsigned (&a)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
   (void)sum, (void)a, (void)b0, (void)b1;
-  __trap();  // the plan gives no such device bits
+  __trap();  // the plan gives such a device no bits
 #endif
 }
 
-/// 16 x 8 pairs and 32 features of signed bytes. Whole numbers: exact.
+/// Multiplies 16 x 8 pairs by 32 features of signed bytes. Sums are whole
+/// numbers, so they are exact.
 __device__ inline void add_byte_products(int (&sum)[4], const unsigned (&a)[4],
                                          unsigned b0, unsigned b1) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -65,7 +66,7 @@ __device__ inline void add_byte_products(int (&sum)[4], const unsigned (&a)[4],
       : "+r"(sum[0]), "+r"(sum[1]), "+r"(sum[2]), "+r"(sum[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 #else
-  // 8 x 8 pairs and 16 features.
+  // Handles 8 x 8 pairs and 16 features.
   const auto add_quarter = [&](int& sum0, int& sum1, unsigned rows,
                                unsigned columns) {
     asm volatile(
@@ -81,8 +82,8 @@ __device__ inline void add_byte_products(int (&sum)[4], const unsigned (&a)[4],
 #endif
 }
 
-/// Eight warps, each 64 x 64 pairs, as products of 16 x 8 pairs and 32 bytes of
-/// a row: a step.
+/// Eight warps handle 64 x 64 pairs each, as products of 16 x 8 pairs and 32
+/// bytes of a row: a step.
 struct WarpTile {
   static constexpr int rows = 64, columns = 64;
   static constexpr int down = FilterTile::rows / rows;
@@ -91,10 +92,10 @@ struct WarpTile {
   static constexpr int threads = 32 * down * (FilterTile::columns / columns);
 };
 
-/// A thread's share of a tile: sums in `groups` groups of 16 values. Value `at`
-/// of a group is of the thread's row number row_of(at) (the first, and every 8
-/// from there) and of column column_of(at) from the group's first. Form: as
-/// TiledForm.
+/// A thread's part of a tile: sums in `groups` groups of 16 values. Value `at`
+/// of a group belongs to the thread's row number row_of(at) (the first, and
+/// every 8 from there) and to column column_of(at) from the group's first.
+/// Form: see TiledForm.
 template <class Form>
 class WarpPairs {
  public:
@@ -121,7 +122,7 @@ class WarpPairs {
   __device__ Number sum(int i) const { return sum_[i / 32][i / 4 % 8][i % 4]; }
 
   /// Adds the products of a part's features, which are in this stage: the
-  /// columns' tile, and the rows' after it.
+  /// columns' tile, then the rows'.
   __device__ void multiply(const Work& work, int part, unsigned staged,
                            bool first) {
     if (first) clear();
@@ -171,8 +172,8 @@ class WarpPairs {
   int warp_row_, warp_column_, lane_;
 };
 
-/// Stages the features of a job's tiles, one part after the other, as far ahead
-/// as there are stages.
+/// Stages the features of a job's tiles, part after part, as far ahead as there
+/// are stages.
 template <class Form>
 class Stager {
  public:
@@ -185,7 +186,7 @@ class Stager {
         tiles_left_(job.end_delta - job.first_delta),
         shared_(shared) {}
 
-  /// The next part into this stage, if there is any left.
+  /// Copies the next part into this stage, if any is left.
   __device__ void stage(int stage) {
     if (tiles_left_ == 0) return;
     Form::copy(work_, job_.column_block, job_.slab, part_,
@@ -205,7 +206,7 @@ class Stager {
 };
 
 /// The kernel's body. shared: num_stages x FilterTile::stage_bytes, then the
-/// warps' queues. With one stage, copies and products take turns.
+/// warps' queues. With one stage, copies and products alternate.
 template <class Form, class Kind>
 __device__ inline void filter_by_warps(const typename Form::Work& work,
                                        int num_stages, unsigned char* memory) {
@@ -219,14 +220,14 @@ __device__ inline void filter_by_warps(const typename Form::Work& work,
           warp * SpreadQueue::length,
       lane);
   const int parts = Form::parts(work);
-  const int ahead = num_stages - 1;  // stages on their way
+  const int ahead = num_stages - 1;  // stages in transfer
   P pairs(warp, lane);
 
   for (std::int64_t at = work.jobs.first_job + blockIdx.x;
        at < work.jobs.end_job; at += gridDim.x) {
     const FilterJob job(work.jobs, at);
     std::int64_t column_block = job.column_block;
-    __syncthreads();  // the last job's stages are read
+    __syncthreads();  // the last job's stages have been read
     Stager<Form> stager(work, job, shared);
     for (int s = 0; s < ahead; ++s) {
       stager.stage(s);
@@ -248,7 +249,7 @@ __device__ inline void filter_by_warps(const typename Form::Work& work,
         else
           wait_for_copies<0>();
         __syncthreads();
-        // A stage that all were done with before the barrier.
+        // All threads had finished with this stage before the barrier.
         const int next = now + ahead;
         stager.stage(next < num_stages ? next : next - num_stages);
         commit_copies();

@@ -1,11 +1,11 @@
 #pragma once
 
-// The tensor cores' products by warpgroups (wgmma), on Hopper. Two blocks of a
-// cluster have the two slabs of a block of rows, and meet the same columns:
-// each copies half of them to both. In a block one warp starts copies and two
-// warpgroups, 64 rows each, multiply; they wait for each other only where a
-// stage is to be written again, so that one multiplies while the other looks at
-// what it has.
+// Products on tensor cores by warpgroups (wgmma), on Hopper. The two blocks of
+// a cluster have the two slabs of a block of rows, and compare them with the
+// same columns: each copies half of these to both. In a block one warp starts
+// copies and two warpgroups multiply 64 rows each. They synchronise only before
+// a stage is overwritten, so that one can multiply while the other examines its
+// sums.
 
 #include <type_traits>
 
@@ -24,16 +24,16 @@ struct HopperBlock {
   static constexpr int threads = 128 * (consumers + 1);
   static constexpr int cluster = 2;  ///< blocks
   static constexpr int most_stages = 4;
-  /// Each consumers' warp says so to both blocks when it is done with a stage.
+  /// Each consumer warp signals both blocks when it has finished with a stage.
   static constexpr int releases = 4 * consumers * cluster;
   static constexpr int queue_bytes =
       4 * consumers * SpreadQueue::length * static_cast<int>(sizeof(Found));
   static constexpr int barrier_bytes = 8 * (2 * most_stages + 2);
-  /// What accept() needs to know of the columns of the tiles under way: those
-  /// staged may be of most_stages tiles, and two more are being looked at.
+  /// The columns' numbers that accept() needs, for the tiles in progress. Those
+  /// staged may belong to most_stages tiles, and two more are being examined.
   static constexpr int tiles = 6;
   static constexpr int numbers_bytes = FilterTile::columns * 4;
-  /// Thresholds, or which are there; and so many numbers.
+  /// Thresholds, or whether columns are points, and this many numbers.
   static constexpr int bytes_of_numbers(int numbers) {
     return (1 + numbers) * numbers_bytes;
   }
@@ -42,9 +42,9 @@ struct HopperBlock {
 static_assert(FilterTile::slabs == HopperBlock::cluster,
               "a cluster's rows are a block of slots");
 
-/// What of a block's shared memory is what: the rows' tiles, where they stay
-/// for a whole job; stages of the columns' tile, and the rows' where they do
-/// not; queues; the columns' numbers; barriers.
+/// The layout of a block's shared memory: the rows' tiles, if they stay for a
+/// whole job; stages of the columns' tile, and of the rows' if they do not;
+/// queues; the columns' numbers; barriers.
 struct HopperMemory {
   int rows_bytes, stage_bytes, num_stages, numbers_bytes;
 
@@ -77,13 +77,13 @@ struct HopperMemory {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-/// As WarpPairs: 64 rows by all columns, of a warpgroup, the tensor cores' sums
-/// being of this kind.
+/// Like WarpPairs, for a warpgroup: 64 rows by all columns. Number_ is the type
+/// of the tensor cores' sums.
 template <class Number_>
 class WarpgroupPairs {
  public:
   using Number = Number_;
-  /// Filters whose sums are whole numbers heed no FillRule.
+  /// Filters whose sums are whole numbers ignore FillRule.
   static constexpr bool is_float = std::is_same<Number, float>::value;
   static constexpr int rows = 2, groups = 8;
   static constexpr int column_pairs = 4;  ///< a group's, every 8 columns
@@ -106,7 +106,7 @@ class WarpgroupPairs {
   Number sums[128];
 };
 
-/// A place in the ring of stages.
+/// A position in the ring of stages.
 struct StageTurn {
   int stage = 0;
   unsigned parity = 0;
@@ -128,7 +128,7 @@ struct HopperBarriers {
   __device__ unsigned rows_empty() const { return first + 16 * num_stages + 8; }
 };
 
-/// Jobs of a cluster: two successive ones at a time.
+/// The jobs of a cluster: two successive ones at a time.
 struct ClusterJobs {
   std::int64_t first, step;
   __device__ explicit ClusterJobs(const FilterJobs& jobs)
@@ -138,7 +138,7 @@ struct ClusterJobs {
         step(gridDim.x) {}
 };
 
-/// One thread: starts all copies.
+/// Starts all copies, in one thread.
 template <class Form, class Kind>
 __device__ inline void copy_for_products(const typename Form::Work& work,
                                          const HopperMemory& layout,
@@ -193,7 +193,7 @@ __device__ inline void copy_for_products(const typename Form::Work& work,
   }
 }
 
-/// A warpgroup: products, and what comes of them.
+/// Multiplies and collects the pairs found, by a warpgroup.
 template <class Form, class Kind>
 __device__ inline void multiply_and_accept(const typename Form::Work& work,
                                            const HopperMemory& layout,
@@ -279,7 +279,7 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
   queue.flush(list_of<Kind>(work));
 }
 
-/// The kernel's body. memory: as HopperMemory says.
+/// The kernel's body. memory: see HopperMemory.
 template <class Form, class Kind>
 __device__ inline void filter_by_warpgroups(const typename Form::Work& work,
                                             int room, unsigned char* memory) {
@@ -306,7 +306,7 @@ __device__ inline void filter_by_warpgroups(const typename Form::Work& work,
     take_registers<232>();
     multiply_and_accept<Form, Kind>(work, layout, barriers, shared, memory);
   }
-  // Neither block ends while the other may write to its memory.
+  // Neither block may end while the other can still write to its memory.
   __syncwarp();
   cluster_sync();
 }

@@ -10,9 +10,9 @@ namespace cuda {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-/// Where a tile of rows of 64 halves stands: 128 bytes a row, the 16-byte
-/// pieces of row r permuted by r mod 8 (the "128-byte swizzle"), 8 rows every
-/// 1,024 bytes; `shared` is a multiple of 1,024, or that and 32 bytes a step.
+/// Describes a tile of rows of 64 halves: 128 bytes a row, the 16-byte pieces
+/// of row r permuted by r mod 8 (the "128-byte swizzle"), 8 rows every 1,024
+/// bytes. `shared` is a multiple of 1,024, plus 32 bytes a step.
 __device__ inline std::uint64_t tile_descriptor(unsigned shared) {
   return static_cast<std::uint64_t>((shared & 0x3ffffu) >> 4) |
          (std::uint64_t{1} << 16) | (std::uint64_t{1024 >> 4} << 32) |
@@ -28,14 +28,14 @@ template <int pending>
 __device__ inline void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;\n" ::"n"(pending) : "memory");
 }
-/// What this thread's finished copies wrote is seen by products after the next
-/// barrier.
+/// Makes the data of this thread's finished copies visible to products after
+/// the next barrier.
 __device__ inline void show_copies_to_products() {
   asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 }
-/// Where a tile of rows of bytes stands: 16 bytes of 8 rows after each other,
-/// 128 bytes, those of the next 8 rows after them, and every `chunk` bytes the
-/// rows' next 16 bytes.
+/// Describes a tile of rows of bytes: 16 bytes of each of 8 rows are adjacent
+/// (128 bytes), followed by those of the next 8 rows. The rows' next 16 bytes
+/// follow every `chunk` bytes.
 __device__ inline std::uint64_t chunk_descriptor(unsigned shared,
                                                  unsigned chunk) {
   return static_cast<std::uint64_t>((shared & 0x3ffffu) >> 4) |
@@ -43,7 +43,7 @@ __device__ inline std::uint64_t chunk_descriptor(unsigned shared,
          (std::uint64_t{128 >> 4} << 32);
 }
 
-// A thread's 128 sums, as an instruction names and binds them.
+// Lists the operands of a thread's 128 sums for the instructions.
 #define FSKNN_SUMS                                    \
   "{%0, %1, %2, %3, %4, %5, %6, %7, "                 \
   " %8, %9, %10, %11, %12, %13, %14, %15, "           \
@@ -99,7 +99,7 @@ __device__ inline void add_tiled_products(float (&sum)[128], std::uint64_t rows,
       : FSKNN_SUMS_AS("+f")
       : "l"(rows), "l"(columns), "r"(keep));
 }
-/// The same of 256 bits: how many both have.
+/// Does the same for 256 bits, and counts the common ones.
 __device__ inline void add_tiled_products(int (&sum)[128], std::uint64_t rows,
                                           std::uint64_t columns, int keep) {
   asm volatile(
@@ -112,7 +112,8 @@ __device__ inline void add_tiled_products(int (&sum)[128], std::uint64_t rows,
       : FSKNN_SUMS_AS("+r")
       : "l"(rows), "l"(columns), "r"(keep));
 }
-/// The same of signed bytes, 32 features at a time. Whole numbers: exact.
+/// Does the same for signed bytes, 32 features at a time. Sums are whole
+/// numbers, so they are exact.
 __device__ inline void add_byte_products(int (&sum)[128], std::uint64_t rows,
                                          std::uint64_t columns, int keep) {
   asm volatile(

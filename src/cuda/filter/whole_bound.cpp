@@ -8,13 +8,14 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Of numbers of 16 bits: what a row may be beyond most of the sample's.
+// For 16-bit numbers: the factor by which a row may exceed most of the
+// sample's.
 constexpr double kSpare = 4.0;
-// The part of the sample's rows whose own resolution is not looked to.
+// One in this many of the sample's rows is ignored as an outlier.
 constexpr std::int64_t kOutlying = 50;
 
-/// As far as most rows reach, and some more: to cut an entry off costs a row
-/// far more than rounding costs all of its entries.
+/// Returns a unit that covers most rows, with some spare range: clamping an
+/// entry costs a row far more than rounding all of its entries.
 double wide_unit(const std::vector<double>& values, std::int64_t num_rows,
                  std::int64_t num_features, int most) {
   std::vector<double> largest;
@@ -63,7 +64,8 @@ ElementwiseScale whole_scale(const double* rows, std::int64_t num_rows,
   } else {
     unit = wide_unit(values, num_rows, num_features, most);
   }
-  // Units and sums in units are far from a double's ends.
+  // The unit and sums in units must stay far from the ends of the range of
+  // doubles.
   if (unit > 1e-290 && unit < 1e290) scale.inverse_unit = 1.0 / unit;
   return scale;
 }

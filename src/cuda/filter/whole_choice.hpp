@@ -1,8 +1,8 @@
 #pragma once
 
-// Whether differences of so many bits pay, from some of the points. Nothing
-// here is part of a proof: any choice gives the same answer. Plain C++, for the
-// host.
+// Decides from a sample of the points whether differences of this many bits
+// pay. No proof depends on it: the answer is the same either way. Plain C++,
+// for the host.
 
 #include <algorithm>
 #include <cmath>
@@ -18,27 +18,27 @@
 namespace fsknn {
 namespace cuda {
 
-/// What the form is chosen for.
+/// The search for which the form is considered.
 struct WholeSearch {
-  std::int64_t num_points = 0;  ///< that a row meets
+  std::int64_t num_points = 0;  ///< that are compared with a row
   std::int64_t num_features = 0;
   std::int64_t k = 0;  ///< 0: all within a distance
-  double limit = 0.0;  ///< then: which, as the filter compares it
-  /// Else: candidates that a list has room for, and whether lists of few
-  /// neighbours are reranked before the last rounds.
+  double limit = 0.0;  ///< then: the limit, as the filter compares it
+  /// Otherwise the capacity of a list, and whether lists of few neighbours are
+  /// re-ranked exactly before the last rounds.
   std::int64_t capacity = 0;
   bool reranks = true;
 };
 
-/// Of some points: the first so many rows against all, as the filter compares
-/// them.
+/// A sample of points, as the filter compares them: the first `rows` against
+/// all.
 struct WholeSample {
   std::int64_t rows = 0, columns = 0;
   std::vector<double> distance;  ///< [rows x columns]
   std::vector<float> room, sum;  ///< [columns]
 };
 
-/// The sample's pairs. times: how often both rows' rooms count.
+/// Returns the sample's pairs. times: how often both rows' rooms count.
 inline std::vector<std::vector<SeenPair>> pairs_seen(const WholeSample& sample,
                                                      bool proportion,
                                                      double times) {
@@ -61,8 +61,7 @@ inline std::vector<std::vector<SeenPair>> pairs_seen(const WholeSample& sample,
   return seen;
 }
 
-/// Seconds that each point takes, once by this form, and at best by the next
-/// one.
+/// The seconds that each point takes, by this form and at best by the next one.
 struct WholeSeconds {
   double own, next;
 };
@@ -78,7 +77,7 @@ inline WholeSeconds whole_seconds(const WholeSample& sample, NumberForm form,
   WholeSeconds seconds = {n / 2 * d * seconds_a_feature(form, kind),
                           n / 2 * d * seconds_a_feature(wider, kind)};
   if (search.k == 0) {
-    // Limits are known: a pair is let pass by what rows lose, once.
+    // Limits are known, so rounding errors let pairs pass only once.
     double pass = 0.0, near = 0.0, all = 0.0;
     for (const auto& of_row : pairs_seen(sample, is_proportion(kind), 1.0))
       for (const SeenPair& s : of_row) {
@@ -99,17 +98,17 @@ inline WholeSeconds whole_seconds(const WholeSample& sample, NumberForm form,
     auto seen = pairs_seen(sample, is_proportion(kind), times);
     return k * times_as_many(seen, nearest);
   };
-  // A pair passes a threshold by what it may have at most. Thresholds are what
-  // k pairs have at least, in the filter's numbers, and at last, where lists
-  // are reranked, of exact distances, of which each such round makes some k / 2
-  // more.
+  // A pair passes if its upper bound reaches the threshold. Thresholds are the
+  // lower bounds of k pairs in the filter's numbers. At the end, where lists
+  // are re-ranked, they come from exact distances, and each such round computes
+  // about k / 2 more.
   const double listed = candidates(2.0);
   const bool reranked = search.reranks && search.k <= kMostReranked;
   seconds.own += exact * (reranked ? candidates(1.0) +
                                          k * entry_of(form).reranked_rounds / 2
                                    : listed);
   seconds.next += k * exact;
-  // Lists overflow, and many of their rows are done in doubles.
+  // Lists overflow, and many of their rows are recomputed in doubles.
   if (!(listed <= 0.6 * static_cast<double>(search.capacity)))
     seconds.own += n * d * kSecondsDoubleFeature;
   return seconds;

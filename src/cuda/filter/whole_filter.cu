@@ -14,7 +14,7 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Of the sample: rows, and columns that each meets.
+// The sample's rows, and the columns with which each is compared.
 constexpr std::int64_t kSampledRows = 16, kMostColumns = 8192;
 
 std::int64_t blocks_for(std::int64_t rows) {
@@ -22,7 +22,7 @@ std::int64_t blocks_for(std::int64_t rows) {
   return (rows + rows_a_block - 1) / rows_a_block;
 }
 
-/// How rows are written.
+/// The rule for writing rows.
 struct WholeForm {
   ElementwiseRule rule;
   int most = 0;
@@ -30,9 +30,9 @@ struct WholeForm {
   std::int64_t depth = 0;  ///< numbers of a row
 };
 
-// One warp a row. In: prepared rows [count x padded], row-major, and their
-// sums; centre [padded]; slots [count]. Out: their slots. Grid: x over rows.
-// Block: kThreads. Shared: none.
+// One warp handles a row. In: prepared rows [count x padded], row-major, and
+// their sums; centre [padded]; slots [count]. Out: their slots. Grid: x over
+// rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     round_to_whole(const WholeForm form, const double* centre,
                    const PreparedRows from, std::int64_t count,
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads)
     std::uint32_t word = 0;
     for (int at = 0; at < numbers; ++at) {
       const std::int64_t f = w * numbers + at;
-      int q = 0;  // of padding
+      int q = 0;  // for padding
       if (f < from.padded)
         q = whole_entry(form.rule, form.most, from.rows[row * from.padded + f],
                         centre[f], terms);
@@ -73,10 +73,10 @@ __global__ void __launch_bounds__(kThreads)
   if (form.bytes == 2) to.total[slot] = total;
 }
 
-// One warp a column: its bounds, and its distances from the first rows, as the
-// filter compares them. In: as round_to_whole(). Out: distance
-// [num_rows x count], room and sum [count]. Grid: x over columns. Block:
-// kThreads. Shared: none.
+// One warp handles a column: its bounds, and its distances from the first rows,
+// as the filter compares them. In: as round_to_whole(). Out: distance [num_rows
+// x count], room and sum [count]. Grid: x over columns. Block: kThreads.
+// Shared: none.
 __global__ void __launch_bounds__(kThreads)
     look_at_sample(const WholeForm form, const double* centre,
                    const PreparedRows from, std::int64_t num_rows,
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   for (std::int64_t row = 0; row < num_rows; ++row) {
     const double* const other = from.rows + row * from.padded;
-    // As a row's terms: sums, or the largest.
+    // Accumulates like a row's terms: sums, or the largest.
     RowTerms apart;
     for (std::int64_t f = lane; f < from.padded; f += kWarp)
       add_terms(form.rule, apart, {fabs(own[f] - other[f]), 0.0, 0.0});
@@ -172,7 +172,7 @@ class WholeFilter final : public PairFilter {
   WholeSample look_at(const PreparedRows& points, std::int64_t count,
                       const Sought& sought, const Stream& stream) const {
     WholeSample sample;
-    // Two of each row's nearest, if there are so many.
+    // Two of each row's nearest, if there are that many.
     const std::int64_t enough =
         sought.k == 0 ? kMostColumns
                       : (2 * sought.num_points + sought.k - 1) / sought.k;

@@ -11,9 +11,10 @@ struct Bytes {
   using Sum = std::uint32_t;
   static constexpr int blocks = 2, loaded = 4;
   static constexpr bool by_totals = false;
-  /// The bits of 2^23, so that the sum's are those of 2^23 and all differences.
+  /// The bits of 2^23, so that the bits of the sum are those of 2^23 plus all
+  /// differences.
   __device__ static std::uint32_t zero() { return 0x4b000000u; }
-  /// Four differences and their sum, in one instruction.
+  /// Adds four differences to the sum in one instruction.
   __device__ static std::uint32_t add(std::uint32_t a, std::uint32_t b,
                                       std::uint32_t sum) {
     asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %0;"
@@ -26,8 +27,8 @@ struct Bytes {
   }
 };
 
-/// Two numbers of 16 bits a word. |a - b| = a + b - 2 min(a, b): smaller ones
-/// are summed, two at a time, in 32 bits.
+/// Two 16-bit numbers a word. |a - b| = a + b - 2 min(a, b), so minima are
+/// summed, two at a time, in 32 bits.
 struct Words {
   using Sum = std::uint32_t;
   static constexpr int blocks = 2, loaded = 2;
@@ -42,8 +43,8 @@ struct Words {
   }
 };
 
-/// The same below 2^15, of which the largest difference is looked for: a + ~b
-/// is a - b - 1, so that the larger of both is |a - b| - 1, in each half.
+/// The same below 2^15, for the largest difference: a + ~b is a - b - 1, so
+/// that the larger of both is |a - b| - 1, in each half.
 struct LargestWords {
   using Sum = std::uint32_t;
   static constexpr int blocks = 1, loaded = 4;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Points with missing values on a device, and the rows that filters read there.
+// Holds points with missing values on a device, and the rows that filters read
+// there.
 
 #include <cstdint>
 #include <vector>
@@ -18,7 +19,8 @@ namespace cuda {
 
 /// The numbers of a search that the host chooses.
 struct MaskedPlan {
-  /// half: by products, until these keep too many; single: by sums in float32.
+  /// half: by products, until these keep too many pairs; single: by sums in
+  /// float32.
   NumberForm form;
   std::int64_t depth, half_depth, capacity, first_columns, batch_rows;
   float error, square_error;  ///< correlations
@@ -39,14 +41,15 @@ class DeviceMasked {
     place_rows(rule, num_threads, stream);
   }
 
-  /// Of differences: before filters' rows are made. `units` must outlive this.
+  /// Takes the units of differences, before filters' rows are made. `units`
+  /// must outlive this.
   void take_units(const MaskedUnits& units, const Stream& stream) {
     units_ = &units;
     centre_ = DeviceBuffer<double>(points_.num_features);
     upload(centre_, units.centre.data(), centre_.size(), stream);
   }
 
-  /// The units, by some of the rows.
+  /// Computes the units from some of the rows.
   MaskedUnits units(const MaskedRule& rule, const Stream& stream) const {
     const std::int64_t n = points_.size(), step = masked_units_step(n);
     const std::int64_t count = (n + step - 1) / step;
@@ -62,7 +65,7 @@ class DeviceMasked {
                         points_.num_features, rule, kProductHeadroom);
   }
 
-  /// The rows of the filter by products.
+  /// Makes the rows of the filter by products.
   void make_halves(const Stream& stream) {
     halves_ = DeviceBuffer<__half>(points_.size() * plan_.half_depth);
     bounds_ = DeviceBuffer<float4>(points_.size());
@@ -73,7 +76,7 @@ class DeviceMasked {
         stream.get());
   }
 
-  /// Those of the filters in float32.
+  /// Makes the rows of the filters in float32.
   void make_floats(bool squared, const Stream& stream) {
     z_ = DeviceBuffer<float>(points_.size() * plan_.depth);
     if (units_ == nullptr) {
@@ -95,7 +98,7 @@ class DeviceMasked {
 
  private:
   std::int64_t words() const { return (points_.num_features + 63) / 64; }
-  /// The rows as they are read, by all threads, and prepared on the device.
+  /// Sends the rows as all threads read them, and prepares them on the device.
   void place_rows(const MaskedRule& rule, int num_threads,
                   const Stream& stream) {
     const PointOrder& order = points_.order;
@@ -119,7 +122,7 @@ class DeviceMasked {
         {rows_.data(), points_.size(), points_.num_features, points_.padded,
          words(), rule.form() != RowForm::raw, rule.scale(), masks_.data()},
         stream.get());
-    stream.wait();  // `places` goes
+    stream.wait();  // `places` is freed
   }
   const double* centre() const {
     return units_ == nullptr ? nullptr : centre_.data();

@@ -10,13 +10,13 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// A block makes a tile of rows x columns pairs, a thread 8 x 8 of them: four
-/// rows and four more `half` further on, columns alike.
+/// A block computes a tile of rows x columns pairs, a thread 8 x 8 of them:
+/// four rows, and four more at a distance of `half`; columns alike.
 struct DifferenceTile {
   static constexpr int rows = 128, columns = 128, depth = 16;
   static constexpr int each = 8, half = rows / 2;
   static constexpr int threads = rows / each * (columns / each);
-  // Four features of a point go to rows that fall on different banks.
+  // With this stride, four features of a point are written to different banks.
   static constexpr int stride = rows + 4;
 };
 static_assert(DifferenceTile::depth == kMaskedDepth, "whole steps");
@@ -27,7 +27,7 @@ static_assert(DifferenceTile::rows * DifferenceTile::depth ==
 
 using Staged = float[DifferenceTile::depth][DifferenceTile::stride];
 
-/// Eight features of a point, on their way.
+/// Eight features of a point, in transfer.
 struct Eight {
   float4 first, second;
   __device__ void load(const float* from) {
@@ -61,14 +61,14 @@ __device__ inline void take(const float (&from)[DifferenceTile::stride], int at,
   to[7] = b.w;
 }
 
-/// Which of the tile's points a thread's e-th is, `at` being the first.
+/// Returns which of the tile's points is a thread's e-th; `at` is the first.
 __device__ inline int point_of(int at, int e) {
   return at + e % 4 + e / 4 * DifferenceTile::half;
 }
 
-// The filter of differences: sums in float32 over the samples in common, by
-// tiles. A missing value is no number, and so is its difference from any other,
-// which fmaxf() makes 0.
+// The filter of differences: sums in float32 over the common samples, by tiles.
+// A missing value is NaN, and so is its difference from any other, which
+// fmaxf() turns into 0.
 // In and out: see MaskedWork; z and masks of rows and columns, row-major,
 // device. Grid: x over tiles of columns, y over tiles of rows. Block:
 // DifferenceTile::threads. Shared: 17 KiB, static. The caller guarantees that
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(DifferenceTile::threads, 2)
   const std::int64_t column0 =
       static_cast<std::int64_t>(blockIdx.x) * T::columns;
 
-  // What this thread stages: eight features of one row, and of one column.
+  // This thread stages eight features of one row, and of one column.
   const int point = tid % T::rows, feature = tid / T::rows * 8;
   const bool row_there = row0 + point < w.num_rows;
   const bool column_there = column0 + point < w.num_columns;
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(DifferenceTile::threads, 2)
       const std::int64_t at_column = column0 + point_of(column, j);
       if (at_column >= w.num_columns) continue;
       const float error = row_error + w.columns.errors[w.column0 + at_column];
-      // No more than the row has are in common.
+      // The row's number of values bounds the number of common samples.
       if (!differences_may_be_near<kSquared>(s[i][j], static_cast<float>(known),
                                              threshold, error, w.shrink))
         continue;
@@ -160,12 +160,12 @@ __global__ void __launch_bounds__(DifferenceTile::threads, 2)
   }
 }
 
-// The filter's rows: a warp takes the columns' centres off a row and brings it
-// into the unit, in double (v), then to float (z): errors[i] is at least
-// |v - z|, and all that is rounded beside it. A row too long for the filter is
-// zeros with an infinite error. rows: [count x padded], centre: [num_features],
-// z: [count x depth], row-major, errors: [count], device. Grid: any; block:
-// 256. Shared: none.
+// Makes the filter's rows: a warp subtracts the columns' centres from a row and
+// scales it to the unit, in double (v), then converts it to float (z).
+// errors[i] is at least |v - z| plus all other rounding. A row too long for the
+// filter becomes zeros with an infinite error. rows: [count x padded], centre:
+// [num_features], z: [count x depth], row-major, errors: [count], device. Grid:
+// any; block: 256. Shared: none.
 template <bool kSquared>
 __global__ void difference_rows(const double* rows, std::int64_t count,
                                 std::int64_t num_features, std::int64_t padded,
@@ -191,7 +191,7 @@ __global__ void difference_rows(const double* rows, std::int64_t count,
       length = sqrt(length);
       lost = sqrt(lost);
     }
-    // Not so of what is no number.
+    // This is false for NaN.
     const bool is_short = length <= kLongestDifferences;
     for (std::int64_t f = lane; f < depth; f += 32) {
       const bool there = f < num_features && has_value(x[f]);

@@ -28,13 +28,14 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Lists, candidates and thresholds of the rows of a batch take about this much.
+// Lists, candidates and thresholds of the rows of a batch take about this many
+// bytes.
 constexpr double kBatchBytes = 512e6;
-// Features of pairs in one launch: a fifth of a second of the slowest GPUs
-// here, so that the user's wish to stop is heard.
+// Features of pairs in one launch: a fifth of a second on the slowest supported
+// GPUs, so that interrupts are noticed.
 constexpr double kLaunchWork = 1e12, kProductWork = 4e12;
-// The kernel's own roundings after the sums, each of numbers at most 1, and
-// those of z (cpu/missing/masked_filter.hpp, "Errors").
+// The kernel's own rounding after the sums, each of numbers at most 1, and that
+// of z (cpu/missing/masked_filter.hpp, "Errors").
 constexpr double kSlack = 4e-6;
 
 MaskedPlan plan_masked(const Request& request, const PlacedPoints& rows,
@@ -52,7 +53,7 @@ MaskedPlan plan_masked(const Request& request, const PlacedPoints& rows,
   plan.depth =
       (columns.num_features + kMaskedDepth - 1) / kMaskedDepth * kMaskedDepth;
   plan.capacity = std::min(columns.size(), std::max<std::int64_t>(512, 2 * k));
-  // All pairs of the first round are candidates: no more than the lists hold.
+  // All pairs of the first round are candidates, so they must fit in the lists.
   plan.first_columns =
       std::min(plan.capacity, std::max<std::int64_t>(64, 2 * k));
   const double row_bytes =
@@ -62,9 +63,9 @@ MaskedPlan plan_masked(const Request& request, const PlacedPoints& rows,
               {rows.size(), std::int64_t{1} << 18,
                static_cast<std::int64_t>(kBatchBytes / row_bytes)}));
   // A float32 sum of d products errs by at most g = d 2^-24 / (1 - d 2^-24) of
-  // the sum of their magnitudes: of P and X, of length-1 rows, g; of A, the
-  // root of n times that, so that A B / n errs by 2 g + g^2 and A^2 / n too. X
-  // has one rounding more a product, the squares'.
+  // the sum of their magnitudes. For P and X, of length-1 rows, this is g. For
+  // A it is the root of n times that, so that A B / n errs by 2 g + g^2, and
+  // A^2 / n too. X has one more rounding a product, that of the squares.
   const double u = static_cast<double>(plan.depth + 1) * 0x1p-24;
   const double g = u < 0.5 ? u / (1.0 - u) : 2.0;
   plan.error = static_cast<float>((3.0 * g + g * g) * 1.001 + kSlack +
@@ -74,7 +75,7 @@ MaskedPlan plan_masked(const Request& request, const PlacedPoints& rows,
   return plan;
 }
 
-/// What all devices of a search read.
+/// The inputs that all devices of a search read.
 struct MaskedSearch {
   const Request& request;
   const MaskedRule& rule;
@@ -150,7 +151,7 @@ class MaskedSegment {
   }
   MaskedSegment(const MaskedSegment&) = delete;
   MaskedSegment& operator=(const MaskedSegment&) = delete;
-  /// After a failure, what is under way still uses the buffers.
+  /// After a failure, work in progress still uses the buffers.
   ~MaskedSegment() { cudaStreamSynchronize(stream_.get()); }
 
   void run(std::int64_t first, std::int64_t end) {
@@ -172,7 +173,7 @@ class MaskedSegment {
   const Stats& stats() const { return stats_; }
 
  private:
-  /// All columns in rounds. Returns whether to go on.
+  /// Processes all columns in rounds. Returns whether to continue.
   bool batch() {
     const std::int64_t num_columns = search_.columns.size();
     const float infinite = std::numeric_limits<float>::infinity();
@@ -182,7 +183,7 @@ class MaskedSegment {
     upload(thresholds_, none.data(), work_.num_rows, stream_);
     clear_from(counts_, 0, stream_);
     start_clear(work_.lists, work_.num_rows, stream_.get());
-    stream_.wait();  // `none` goes
+    stream_.wait();  // `none` is freed
     const double row_work =
         static_cast<double>(work_.num_rows) * static_cast<double>(work_.depth);
     for (std::int64_t seen = 0; seen < num_columns;) {
@@ -230,7 +231,7 @@ class MaskedSegment {
       start_difference_filter(work_, stream_.get());
   }
 
-  /// The rows that the filter reads.
+  /// Makes the rows that the filter reads.
   void make_filter_rows() {
     if (filtered_)
       stats_.filter =
@@ -256,9 +257,9 @@ class MaskedSegment {
     double rows = 0.0, pairs = 0.0;
   };
 
-  /// Of a launch that is done, the last but one: whether the exact step had so
-  /// many pairs that a filter which drops more is worth its time. One takes it
-  /// about as long as 16 sums in float32; about k of a row it has to have, as
+  /// Examines a finished launch, the last but one. Returns whether the exact
+  /// step had so many pairs that a filter which drops more pays. One pair takes
+  /// it about as long as 16 sums in float32; about k a row are necessary, as
   /// columns double.
   bool keeps_too_many(const Launch& launch) {
     const double so_far =
@@ -271,7 +272,8 @@ class MaskedSegment {
                    4.0 * static_cast<double>(search_.request.k) * launch.rows;
   }
 
-  /// Counts above any capacity: of every row, all columns.
+  /// Sets counts above any capacity, so that every row is compared with all
+  /// columns.
   void ask_for_all() {
     CUDA_CHECK(cudaMemsetAsync(
         counts_.data(), 0x7f,
@@ -279,7 +281,7 @@ class MaskedSegment {
         stream_.get()));
   }
 
-  /// The batch's lists to the answer.
+  /// Copies the batch's lists to the answer.
   void emit() {
     CorrelationOf given;
     given.given = correlations_.data();
@@ -312,14 +314,15 @@ class MaskedSegment {
   DeviceBuffer<double> correlations_;
   AnswerWriter answer_;
   MaskedWork work_;
-  // Two rounds are under way at a time: the device never waits for the host.
+  // Two rounds are in progress at a time, so that the device never waits for
+  // the host.
   Launch launches_[2];
   std::int64_t num_launches_ = 0;
   double pairs_before_ = 0.0;
   Stats stats_;
 };
 
-/// What a segment holds at most, before there is one.
+/// Estimates the memory of a segment before it is made.
 double bytes_of(const MaskedSearch& search) {
   const MaskedPlan& plan = search.plan;
   const double row = static_cast<double>(search.columns.padded) * 8 +

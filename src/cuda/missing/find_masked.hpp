@@ -1,6 +1,6 @@
 #pragma once
 
-// The search over the samples that both of a pair's rows have.
+// Searches over the samples for which both rows of a pair have values.
 
 #include "core/base/progress.hpp"
 #include "core/contract/request.hpp"

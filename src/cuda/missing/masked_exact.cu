@@ -13,25 +13,25 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// Rows of few candidates, each a warp's.
+/// Handles rows of few candidates by one warp each.
 struct FewBlock {
   static constexpr int threads = 256;
   static constexpr std::int32_t most = 128;  ///< candidates
 };
 
-/// Joins the parts of 8 neighbouring threads, one a lane: as join_sum(), whose
-/// order this is, since a sum of two has the same bits either way.
+/// Adds the parts of 8 adjacent threads, one a lane. This is the order of
+/// join_sum(), since a sum of two has the same bits either way.
 __device__ inline double joined_lanes(double part, unsigned group) {
   part = part + __shfl_xor_sync(group, part, 4, kLanes);
   part = part + __shfl_xor_sync(group, part, 2, kLanes);
   return part + __shfl_xor_sync(group, part, 1, kLanes);
 }
 
-// What is read ahead hides the memory.
+// Reading this many ahead hides the latency of memory.
 constexpr int kAhead = 8;
 
-/// take(p, q) for each of the lane's features, in order, that both rows have.
-/// a, b: [padded], NaN where there is no value.
+/// Calls take(p, q) for each of the lane's features, in order, for which both
+/// rows have values. a, b: [padded], NaN for missing values.
 template <class Take>
 __device__ inline void for_common(const double* a, const double* b,
                                   std::int64_t padded, int lane, Take take) {
@@ -49,8 +49,8 @@ __device__ inline void for_common(const double* a, const double* b,
   }
 }
 
-/// core's masked_correlation() by 8 threads, one a lane; the first has the
-/// result. group: the mask of the 8 in their warp.
+/// Computes core's masked_correlation() by 8 threads, one a lane; the first has
+/// the result. group: the mask of the 8 in their warp.
 __device__ inline double lane_correlation(const double* a, const double* b,
                                           std::int64_t padded,
                                           const MaskedTerms& terms, int lane,
@@ -82,7 +82,7 @@ __device__ inline double lane_correlation(const double* a, const double* b,
   return masked_result(a, b, padded, sums, moments, terms);
 }
 
-/// core's masked_difference(), as above.
+/// Computes core's masked_difference() in the same way.
 template <class A>
 __device__ inline double lane_difference(const MaskedTerms& terms,
                                          const double* a, const double* b,
@@ -99,7 +99,7 @@ __device__ inline double lane_difference(const MaskedTerms& terms,
                        terms.num_features);
 }
 
-/// core's masked_pair(), as above.
+/// Computes core's masked_pair() in the same way.
 __device__ inline double lane_pair(const MaskedWork& w, const double* a,
                                    const double* b, int lane, unsigned group) {
   if (w.terms.accumulation == Accumulation::squared_difference)
@@ -115,7 +115,7 @@ __device__ inline unsigned group_mask() {
   return 0xffu << (threadIdx.x % 32 / kLanes * kLanes);
 }
 
-/// Of what lane_pair() gives.
+/// Converts the result of lane_pair() to a distance.
 __device__ inline double distance_of(const MaskedWork& w, double pair) {
   if (w.terms.accumulation == Accumulation::squared_difference)
     return scaled(Euclidean::finish(pair, 0.0, 0.0), w.undo);
@@ -129,12 +129,12 @@ __device__ inline double distance_of(const MaskedWork& w, double pair) {
   return UnitDot<Sign::signed_value>::finish(pair, 0.0, 0.0);
 }
 
-/// MaskedWork::thresholds, by the farthest of a full list.
+/// Computes MaskedWork::thresholds from the farthest neighbour of a full list.
 __device__ inline float threshold_of(const MaskedWork& w, double distance) {
-  // As cpu::masked_threshold(): the distance was rounded once.
+  // As in cpu::masked_threshold(), the distance was rounded once.
   if (w.terms.accumulation == Accumulation::dot)
     return __double2float_rd((1.0 - distance) - 0x1p-50);
-  // As DistanceRule::before_scaling(); what underflows is a part of the errors.
+  // As in DistanceRule::before_scaling(); the errors cover underflow.
   const double above =
       distance < CUDART_INF
           ? __longlong_as_double(__double_as_longlong(distance) + 1)
@@ -148,10 +148,10 @@ __device__ inline float threshold_of(const MaskedWork& w, double distance) {
   return __double2float_ru(mean * (1.0 + 1e-6));
 }
 
-// The candidates of rows that have few, 8 threads a pair and a warp a row, and
-// the rows' lists, which are no longer than a warp. The other rows' numbers go
-// to w.rest. Of ten candidates a whole block takes longer to sort and to merge
-// than to compute, and most of it waits.
+// Handles the candidates of rows that have few, with 8 threads a pair and a
+// warp a row. The rows' lists are no longer than a warp. The numbers of the
+// other rows go to w.rest. For ten candidates a block would sort and merge for
+// longer than it computes, with most of its threads idle.
 // In and out: see MaskedWork. Grid: one warp a row. Block: FewBlock::threads.
 // Shared: none.
 __global__ void __launch_bounds__(FewBlock::threads)
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(FewBlock::threads)
         }
       }
       __syncwarp();
-      // Candidate 4 step + quarter goes to the lane of that number.
+      // Candidate 4 step + quarter goes to the lane with that number.
       const LaneEntry mine = entry.from(lane % 4 * kLanes);
       if (lane / 4 == step) found = mine;
     }
@@ -213,11 +213,13 @@ __global__ void __launch_bounds__(FewBlock::threads)
   atomicAdd(w.pairs_exact, static_cast<unsigned long long>(count));
 }
 
-/// One row by a block: see masked_exact(). Starts and ends with a barrier.
+/// Handles one row by a block: see masked_exact(). Starts and ends with a
+/// barrier.
 __device__ inline void exact_row(const MaskedWork& w, std::int64_t row) {
   using B = SelectBlock;
   constexpr int groups = B::threads / kLanes;
-  constexpr int step = 8 * groups;  // pairs between two looks at what there is
+  constexpr int step = 8 * groups;  // pairs between two checks of the gathered
+                                    // entries
   __shared__ double gathered_distance[B::capacity];
   __shared__ std::int32_t gathered_index[B::capacity];
   __shared__ int num_gathered;
@@ -270,11 +272,10 @@ __device__ inline void exact_row(const MaskedWork& w, std::int64_t row) {
   atomicAdd(w.pairs_exact, static_cast<unsigned long long>(count));
 }
 
-// The candidates of a row by the exact step, 8 threads a pair, and the row's
-// list (select.cu keeps it so too).
-// In and out: see MaskedWork. Grid: one block a row, or where only the rows of
-// w.rest are asked for, any. Block: SelectBlock::threads. Shared: 24 KiB,
-// static.
+// Computes the candidates of a row exactly, with 8 threads a pair, and updates
+// the row's list (in the same layout as select.cu).
+// In and out: see MaskedWork. Grid: one block a row; any for the rows of w.rest
+// alone. Block: SelectBlock::threads. Shared: 24 KiB, static.
 template <bool kRest>
 __global__ void __launch_bounds__(SelectBlock::threads)
     masked_exact(const MaskedWork w) {
@@ -285,8 +286,9 @@ __global__ void __launch_bounds__(SelectBlock::threads)
       exact_row(w, w.rest[1 + i]);
 }
 
-// Grid: any; block: 256, 8 threads an entry. lists: [num_rows x k], places: by
-// id, correlations: [num_rows x k]; all device. Shared: none.
+// Computes the correlations of lists. Grid: any; block: 256, 8 threads an
+// entry. lists: [num_rows x k], places: by id, correlations: [num_rows x k];
+// all device. Shared: none.
 __global__ void masked_correlations(const MaskedWork w,
                                     const std::int32_t* places,
                                     double* correlations) {
@@ -323,7 +325,7 @@ void start_masked_exact(const MaskedWork& work, cudaStream_t stream) {
   masked_exact_few<<<(rows + at_once - 1) / at_once, FewBlock::threads, 0,
                      stream>>>(work);
   CUDA_CHECK(cudaGetLastError());
-  // Enough to fill a device; most of the time there is nothing to do.
+  // This many blocks fill a device; usually there is nothing to do.
   masked_exact<true>
       <<<std::min(rows, 1024u), SelectBlock::threads, 0, stream>>>(work);
   CUDA_CHECK(cudaGetLastError());

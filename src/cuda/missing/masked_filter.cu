@@ -9,12 +9,12 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// A block makes a tile of rows x columns pairs, a thread 4 x 4 of them.
+/// A block computes a tile of rows x columns pairs, a thread 4 x 4 of them.
 struct MaskedTile {
   static constexpr int rows = 64, columns = 64, depth = 16;
   static constexpr int each = 4;
   static constexpr int threads = rows / each * (columns / each);
-  // Four features of a point go to rows that fall on different banks.
+  // With this stride, four features of a point are written to different banks.
   static constexpr int stride = rows + 4;
 };
 static_assert(MaskedTile::depth == kMaskedDepth, "whole steps");
@@ -22,8 +22,8 @@ static_assert(MaskedTile::rows == MaskedTile::columns, "staged alike");
 static_assert(MaskedTile::rows * MaskedTile::depth == MaskedTile::threads * 4,
               "each thread stages four features of a row and of a column");
 
-/// One side's staged features: values, 0 where there is none, and whether
-/// there is one.
+/// The staged features of one side: values (0 where missing), and whether they
+/// are present.
 struct Staged {
   float value[MaskedTile::depth][MaskedTile::stride];
   float mask[MaskedTile::depth][MaskedTile::stride];
@@ -88,23 +88,24 @@ __device__ inline void add_features(const Staged& rows, const Staged& columns,
   }
 }
 
-/// Whether the pair's similarity may reach the threshold. n: common samples.
+/// Returns whether the pair's similarity may reach the threshold. n: common
+/// samples.
 __device__ inline bool may_be_near(const MaskedWork& w, float p, float a,
                                    float b, float x, float y, float n,
                                    float threshold) {
   if (!(threshold > 0.0f)) return true;
   const float xx = x - a * a / n - w.square_error;
   const float yy = y - b * b / n - w.square_error;
-  if (!(xx > 0.0f) || !(yy > 0.0f)) return true;  // its bound says nothing
+  if (!(xx > 0.0f) || !(yy > 0.0f)) return true;  // there is no bound
   float similarity = p - a * b / n;
   if (w.sign == Sign::absolute) similarity = fabsf(similarity);
   if (w.sign == Sign::negative) similarity = -similarity;
   return similarity + w.error >= threshold * sqrtf(xx * yy) * (1.0f - 1e-6f);
 }
 
-// The filter: five float32 products over the samples in common, by tiles.
-// In and out: see MaskedWork; z and masks of rows and columns, row-major,
-// device. Grid: x over tiles of columns, y over tiles of rows. Block:
+// The filter: five float32 products over the common samples, by tiles. In and
+// out: see MaskedWork; z and masks of rows and columns, row-major, device.
+// Grid: x over tiles of columns, y over tiles of rows. Block:
 // MaskedTile::threads. Shared: 17 KiB, static. The caller guarantees that depth
 // is a multiple of kMaskedDepth, and counts below 2^31.
 __global__ void __launch_bounds__(MaskedTile::threads)
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(MaskedTile::threads)
   const std::int64_t column0 =
       static_cast<std::int64_t>(blockIdx.x) * T::columns;
 
-  // What this thread stages: four features of one row, and of one column.
+  // This thread stages four features of one row, and of one column.
   const int point = tid / 4, feature = tid % 4 * 4;
   const bool row_there = row0 + point < w.num_rows;
   const bool column_there = column0 + point < w.num_columns;
@@ -168,7 +169,7 @@ __global__ void __launch_bounds__(MaskedTile::threads)
     const float threshold = w.thresholds[i0 + i];
 #pragma unroll
     for (int j = 0; j < T::each; ++j) {
-      // No bits are in common beyond the columns' end.
+      // Beyond the columns' end there are no common bits.
       const float n = static_cast<float>(common[i][j]);
       if (n < static_cast<float>(w.terms.min_pairs) ||
           !may_be_near(w, s.p[i][j], s.a[i][j], s.b[i][j], s.x[i][j], s.y[i][j],
@@ -182,11 +183,11 @@ __global__ void __launch_bounds__(MaskedTile::threads)
   }
 }
 
-// The filter's rows: a warp centres a row and brings it to length about 1. The
-// bound asks of z only that it is an affine image of the row but for two
-// roundings, and of length at most 1 + 2^-20. A row that does not vary is
-// zeros. rows: [count x padded], z: [count x depth], row-major, device. Grid:
-// any; block: 256. Shared: none.
+// Makes the filter's rows: a warp centres a row and scales it to length about
+// 1. The bound requires of z only that it is an affine image of the row up to
+// two roundings, and of length at most 1 + 2^-20. A row that does not vary
+// becomes zeros. rows: [count x padded], z: [count x depth], row-major, device.
+// Grid: any; block: 256. Shared: none.
 __global__ void masked_rows(const double* rows, std::int64_t count,
                             std::int64_t num_features, std::int64_t padded,
                             std::int64_t depth, float* z) {
@@ -206,7 +207,8 @@ __global__ void masked_rows(const double* rows, std::int64_t count,
     for (std::int64_t f = lane; f < num_features; f += 32)
       if (has_value(x[f])) square += (x[f] - mean) * (x[f] - mean);
     const double length = sqrt(warp_sum(square));
-    // A row whose squares overflow is zeros, too: all its pairs stay.
+    // A row whose squares overflow becomes zeros, too, so that all its pairs
+    // pass.
     const bool varies = length > 0.0 && length < HUGE_VAL;
     for (std::int64_t f = lane; f < depth; f += 32) {
       const bool there = f < num_features && has_value(x[f]);

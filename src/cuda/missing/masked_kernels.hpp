@@ -1,18 +1,18 @@
 #pragma once
 
-// Points with missing values on GPUs: the kernels (product_filter.cu,
-// masked_filter.cu, difference_filter.cu, masked_exact.cu), and what they are
-// told.
+// The kernels for points with missing values on GPUs (product_filter.cu,
+// masked_filter.cu, difference_filter.cu, masked_exact.cu), and their
+// arguments.
 //
-// A filter makes five products of each pair of rows, over the samples that both
-// have, or one sum of differences, and drops a pair whose correlation cannot
-// reach its row's threshold, or whose distance is beyond it; what it keeps is
-// done by core/contract/masked.hpp in double and joins the row's list. Columns
-// are met in rounds, each as large as all before: a row has about k candidates
-// a round.
+// A filter computes five products, or one sum of differences, of each pair of
+// rows over their common samples. It drops a pair whose correlation cannot
+// reach its row's threshold, or whose distance exceeds it.
+// core/contract/masked.hpp computes the remaining pairs in double, and they
+// join the row's list. Columns come in rounds, each as large as all before
+// together: a row then has about k candidates a round.
 //
-// The filter is made of products of halves by tensor cores, or, where these
-// keep too many or a device has none, of sums in float32.
+// The filter uses products of halves on tensor cores. Where these keep too many
+// pairs, or the device has no tensor cores, it uses sums in float32.
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -27,18 +27,20 @@
 namespace fsknn {
 namespace cuda {
 
-/// Features of the filter's rows are padded to whole steps of this.
+/// The features of the filter's rows are padded to a multiple of this.
 static constexpr std::int64_t kMaskedDepth = 16;
-/// Those of the filter by products.
+/// The same for the filter by products.
 static constexpr std::int64_t kProductDepth = 64;
 
 /// Points on the device, by place.
 struct MaskedRows {
-  const double* rows = nullptr;          ///< [size x padded], core's; NaN: none
+  const double* rows = nullptr;          ///< [size x padded], core's; NaN:
+                                         ///< missing
   const std::uint64_t* masks = nullptr;  ///< [size x words]
-  const float* z = nullptr;              ///< [size x depth], centred; NaN: none
+  const float* z = nullptr;              ///< [size x depth], centred; NaN:
+                                         ///< missing
   const float* errors = nullptr;         ///< [size], of z; differences
-  const __half* halves = nullptr;        ///< [size x half_depth]; NaN: none
+  const __half* halves = nullptr;        ///< [size x half_depth]; NaN: missing
   const float4* bounds = nullptr;  ///< [size]: ProductBounds, number of values
   const std::int32_t* ids = nullptr;  ///< [size]
 };
@@ -55,14 +57,13 @@ struct MaskedWork {
   Sign sign = Sign::signed_value;
   // The filter's errors: of P - A B / n, and of X - A^2 / n; correlations.
   float error = 0, square_error = 0;
-  // Differences: what a sum in float32 is multiplied by to be no larger than
-  // the true one; distances to what is returned, and back; into the filter's
-  // unit.
+  // Differences: the factor that makes a float32 sum a lower bound; those that
+  // convert distances to returned ones, and back; and the filter's unit.
   float shrink = 1;
   PowerOfTwo undo = {1.0, 1.0}, redo = {1.0, 1.0}, unit = {1.0, 1.0};
-  // From here on by row from row0 on, [num_rows ..].
-  /// In similarity; -inf: none yet. Of differences: of the mean over the
-  /// samples in common of |a - b|, or the root of that of (a - b)^2; inf: none.
+  // The following are by row from row0 on, [num_rows ..].
+  // As a similarity; -inf: none yet. For differences, of the mean over the
+  // common samples of |a - b|, or the root of that of (a - b)^2; inf: none.
   float* thresholds = nullptr;
   std::int32_t* counts = nullptr;      ///< candidates; above capacity: overflow
   std::int32_t* candidates = nullptr;  ///< [num_rows x capacity] places
@@ -72,23 +73,24 @@ struct MaskedWork {
   unsigned long long* pairs_exact = nullptr;  ///< one number, added to
 };
 
-/// Rows that stand at their places as they were read, the padding any: times a
-/// power of two, NaN in the padding, and what they have in bits.
+/// Rows at their places as they were read, with arbitrary padding. They are
+/// multiplied by a power of two, the padding becomes NaN, and bits mark the
+/// values present.
 struct PlacedRows {
   double* rows;  ///< [count x padded]; in and out
   std::int64_t count, num_features, padded, words;
   bool own_scale;        ///< the largest in [1, 2); else:
-  PowerOfTwo scale;      ///< that of all
+  PowerOfTwo scale;      ///< the power of two for all
   std::uint64_t* masks;  ///< [count x words]
 };
 void start_placed_rows(const PlacedRows& work, cudaStream_t stream);
 
-/// The filter's rows: z [count x depth] of rows [count x padded].
+/// Makes the filter's rows: z [count x depth] of rows [count x padded].
 void start_masked_rows(const double* rows, std::int64_t count,
                        std::int64_t num_features, std::int64_t padded,
                        std::int64_t depth, float* z, cudaStream_t stream);
 
-/// The same of differences. centre: [num_features], device.
+/// The same for differences. centre: [num_features], device.
 struct DifferenceRows {
   const double* rows;
   std::int64_t count, num_features, padded, depth;
@@ -112,22 +114,23 @@ struct ProductRows {
 };
 void start_product_rows(const ProductRows& work, cudaStream_t stream);
 
-/// As start_masked_filter(), by products of halves: correlations and squared
-/// differences.
+/// Does what start_masked_filter() does, by products of halves: correlations
+/// and squared differences.
 void start_product_filter(const MaskedWork& work, cudaStream_t stream);
 
-/// As start_masked_filter(), of differences.
+/// Does what start_masked_filter() does, for differences.
 void start_difference_filter(const MaskedWork& work, cudaStream_t stream);
 
 /// Appends the pairs that may be near to their rows' candidates.
 void start_masked_filter(const MaskedWork& work, cudaStream_t stream);
 
-/// The candidates' distances, in double, to the lists; then no candidates, and
-/// the new thresholds. Of a row that overflowed, all of the work's columns.
+/// Computes the candidates' distances in double and merges them into the lists;
+/// then clears the candidates and updates the thresholds. For a row that
+/// overflowed, it uses all of the work's columns.
 void start_masked_exact(const MaskedWork& work, cudaStream_t stream);
 
-/// r of each entry of the lists to `correlations` [num_rows x k]. places: of
-/// the columns, by id.
+/// Writes r of each entry of the lists to `correlations` [num_rows x k].
+/// places: of the columns, by id.
 void start_masked_correlations(const MaskedWork& work,
                                const std::int32_t* places, double* correlations,
                                cudaStream_t stream);

@@ -6,7 +6,7 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// As core's scale_of_row(), by a warp.
+/// Computes core's scale_of_row() by a warp.
 __device__ inline PowerOfTwo scale_of_row(const double* x,
                                           std::int64_t num_features, int lane) {
   double largest = 0.0, smallest = HUGE_VAL;
@@ -23,8 +23,9 @@ __device__ inline PowerOfTwo scale_of_row(const double* x,
   return scale_of_known(largest, smallest);
 }
 
-// prepare_masked_row() of core/rows/masked_points.hpp, but for ranks, a warp a
-// row. In and out: see PlacedRows. Grid: any; block: 256. Shared: none.
+// Does what prepare_masked_row() of core/rows/masked_points.hpp does, except
+// for ranks, one warp a row. In and out: see PlacedRows. Grid: any; block: 256.
+// Shared: none.
 __global__ void placed_rows(const PlacedRows work) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * 8;

@@ -1,11 +1,11 @@
 #pragma once
 
-// The bounds of the filter by products of halves over common samples: what
-// rounding rows to halves, squaring these, and adding up on tensor cores may
-// change. Plain C++, for host and device; the vignette "proofs" has the proof.
+// The error bounds of the filter by products of halves over common samples: the
+// effect of rounding rows to halves, squaring these, and adding on tensor
+// cores. Plain C++, for host and device; the vignette "proofs" has the proof.
 //
-// v are a row's numbers in its unit, h the halves nearest to them, s the halves
-// nearest to h^2; all are 0 where the row has no value.
+// v are a row's numbers in its unit, h the nearest halves, s the halves nearest
+// to h^2; all are 0 where a value is missing.
 
 #include <cmath>
 #include <cstdint>
@@ -17,15 +17,16 @@
 namespace fsknn {
 namespace cuda {
 
-/// Rows of correlations are of this length: squares of their entries are
-/// hardly ever subnormal halves.
+/// Rows of correlations have this length, so that squares of their entries are
+/// rarely subnormal halves.
 static constexpr double kProductLength = 128.0;
-/// What a row's largest may be for its squares to be halves.
+/// A row's squares are halves if its largest value is at most this.
 static constexpr double kLargestFactor = 255.0;
-/// What brings the sampled rows' largest below 2^6 leaves few rows beyond.
+/// The sampled rows' largest value is brought below 2^6, so that few rows
+/// exceed the limit.
 static constexpr int kProductHeadroom = 5;
 
-/// Sums over what a row has.
+/// Sums over the values that a row has.
 struct ProductTerms {
   double whole = 0.0;            ///< v^2
   double halves = 0.0;           ///< h^2
@@ -34,20 +35,20 @@ struct ProductTerms {
   double square_rounding = 0.0;  ///< |h^2 - s|
 };
 
-/// A row's share of what its pairs' test allows for. Correlations: of the
-/// numerator, and of its own sum of squares; both in units of the squared
-/// length. Squared differences: of the distance, and of its square.
+/// A row's share of the tolerance in its pairs' test. Correlations: for the
+/// numerator, and for its own sum of squares, both in units of the squared
+/// length. Squared differences: for the distance, and for its square.
 struct ProductBounds {
   float first, second;
 };
 
-/// By at most this part of the sum of magnitudes a sum of so many products is
-/// off: what half_unit_rows.cu assumes of tensor cores.
+/// Returns the relative error of a sum of this many products, as a part of the
+/// sum of magnitudes. half_unit_rows.cu states the assumptions on tensor cores.
 FSKNN_HD inline double products_error(std::int64_t products) {
   return static_cast<double>(products + 16) * 0x1p-22;
 }
 
-/// What the sums of ProductTerms may have lost, as a factor.
+/// Returns a factor that covers the rounding of the sums of ProductTerms.
 FSKNN_HD inline double terms_up(std::int64_t depth) {
   return 1.0 + static_cast<double>(depth + 64) * 0x1p-51;
 }
@@ -58,7 +59,7 @@ FSKNN_HD inline ProductBounds correlation_bounds(const ProductTerms& terms,
                                                  double contract) {
   constexpr double unit = kProductLength * kProductLength;
   constexpr double length = kProductLength * (1.0 + 0x1p-20);
-  // The test's own roundings, each of numbers at most 3 units.
+  // The rounding of the test itself, each of numbers at most 3 units.
   constexpr double slack = 4e-6 * unit;
   const double up = terms_up(depth), tau = products_error(depth);
   const double w =
@@ -74,7 +75,7 @@ FSKNN_HD inline ProductBounds correlation_bounds(const ProductTerms& terms,
 
 FSKNN_HD inline ProductBounds squared_difference_bounds(
     const ProductTerms& terms, std::int64_t depth) {
-  // Three products a feature are added up in one sum.
+  // One sum adds three products a feature.
   const double up = terms_up(depth), tau = products_error(3 * depth);
   const double w = sqrt(terms.rounding) * up + sqrt(terms.whole) * 0x1p-47 +
                    0x1p-75 * sqrt(static_cast<double>(depth));
@@ -85,8 +86,8 @@ FSKNN_HD inline ProductBounds squared_difference_bounds(
           float_at_least(square * (1.0 + 1e-6))};
 }
 
-/// The bounds of a row whose squares are no halves, or whose numbers are none:
-/// zeros in the filter, whose pairs all stay.
+/// The bounds of a row whose squares are no halves, or that has NaN. It is
+/// zeros in the filter, and all its pairs pass.
 FSKNN_HD inline ProductBounds wild_bounds() { return {0.0f, HUGE_VALF}; }
 
 /// The sums of a pair of correlations, in units of the length.
@@ -94,8 +95,8 @@ struct PairProducts {
   float p, a, b, x, y;
 };
 
-/// Whether the pair's similarity may reach the threshold. n: common samples, or
-/// where they are not counted, no more than those.
+/// Returns whether the pair's similarity may reach the threshold. n: common
+/// samples or, where they are not counted, a lower bound.
 template <bool kCounted>
 FSKNN_HD inline bool products_may_be_near(Sign sign, const PairProducts& s,
                                           float n, float threshold,
@@ -105,7 +106,7 @@ FSKNN_HD inline bool products_may_be_near(Sign sign, const PairProducts& s,
   const float each = 1.0f / n;
   const float xx = s.x - s.a * s.a * each - row.second;
   const float yy = s.y - s.b * s.b * each - column.second;
-  if (!(xx > 0.0f) || !(yy > 0.0f)) return true;  // its bound says nothing
+  if (!(xx > 0.0f) || !(yy > 0.0f)) return true;  // there is no bound
   const float means = s.a * s.b * each;
   float similarity = kCounted ? s.p - means : s.p;
   if (sign == Sign::absolute) similarity = fabsf(similarity);
@@ -116,9 +117,9 @@ FSKNN_HD inline bool products_may_be_near(Sign sign, const PairProducts& s,
          most * most >= threshold * threshold * (1.0f - 4e-6f) * (xx * yy);
 }
 
-/// Whether a pair may be within the threshold, a root of a mean over samples.
-/// half: half of the sum of squared differences; reach: the threshold times the
-/// root of n or of more, plus the row's first bound.
+/// Returns whether a pair may be within the threshold, a root of a mean over
+/// samples. half: half of the sum of squared differences; reach: the threshold
+/// times the root of at least n, plus the row's first bound.
 FSKNN_HD inline bool squares_may_be_near(float half, float reach,
                                          const ProductBounds& row,
                                          const ProductBounds& column) {

@@ -16,7 +16,7 @@ namespace {
 struct Factors {
   unsigned value[4], mask[4], square[4];
 
-  /// raw: halves, no number where there is no value.
+  /// raw: halves, NaN for missing values.
   __device__ void make(const unsigned (&raw)[4], unsigned one) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
@@ -33,7 +33,7 @@ struct Factors {
   }
 };
 
-/// A warp's pairs: kDown x kAcross products of 16 x 8.
+/// The pairs of a warp: kDown x kAcross products of 16 x 8.
 template <int kDown, int kAcross>
 struct Sums {
   float of[kDown][kAcross][4];
@@ -47,7 +47,7 @@ struct Sums {
   }
 };
 
-/// P, A, B, X and Y of correlations.
+/// The sums P, A, B, X and Y of correlations.
 struct CorrelationSums {
   static constexpr int down = 2, across = 4;  // products of a warp
   static constexpr int warps_down = 4, warps_across = 2;
@@ -82,7 +82,7 @@ struct CorrelationSums {
     }
   }
 
-  /// What one row of pairs is tested with.
+  /// The numbers of one row for the test of its pairs.
   struct Row {
     float threshold, known;
     ProductBounds bounds;
@@ -117,13 +117,14 @@ struct SquareSums {
   static constexpr int down = 4, across = 4;
   static constexpr int warps_down = 2, warps_across = 4;
   static constexpr int blocks = 2;
-  static constexpr bool loads_ahead = false;  // no registers are left
+  static constexpr bool loads_ahead = false;  // registers allow no more
   static constexpr unsigned one = 0x3800u;    // 1/2
   Sums<down, across> s;
 
   __device__ void clear() { s.clear(); }
   __device__ static void prepare(Factors& row) { row.turn_sign(); }
-  /// No product waits for the one before, whose sum it would join.
+  /// The order keeps products from waiting for the previous one of the same
+  /// sum.
   __device__ void add(int i, const Factors& row,
                       const Factors (&columns)[across / 2]) {
     const auto each = [&](const unsigned(&of_row)[4],
@@ -148,7 +149,7 @@ struct SquareSums {
           reach(near * sqrtf(of.z) + of.x),
           bounds{of.x, of.y} {}
   };
-  /// No more than the row has are in common.
+  /// The row's number of values bounds the number of common samples.
   __device__ static bool may_be_near(const MaskedWork&, float half,
                                      const Row& row, const float4& column) {
     return squares_may_be_near(half, row.reach, row.bounds,
@@ -166,16 +167,16 @@ struct SquareSums {
   __device__ Pair pair(int i, int j, int v) const { return s.of[i][j][v]; }
 };
 
-/// A pair of a tile that is left once its sums were looked at; what else it is
-/// tested by are few words a pair, which all threads fetch alike.
+/// A pair of a tile that passed the test of its sums. The remaining test needs
+/// few words a pair, which all threads fetch together.
 template <class S>
 struct LeftPair {
   typename S::Pair pair;
   std::uint16_t row, column;  ///< of the tile
 };
 
-/// A block of threads makes a tile of rows x columns pairs, `depth` features at
-/// a time.
+/// A block of threads computes a tile of rows x columns pairs, `depth` features
+/// at a time.
 template <class S>
 struct ProductTile {
   static constexpr int warp_rows = 16 * S::down, warp_columns = 8 * S::across;
@@ -191,7 +192,7 @@ struct ProductTile {
                 "threads stage as much as each other");
 };
 
-/// Tiles in an order in which those near in time share rows and columns.
+/// Orders tiles so that concurrent ones share rows and columns.
 struct TilePlace {
   std::int64_t row0, column0;
   __device__ TilePlace(std::int64_t block, std::int64_t tiles_down,
@@ -205,8 +206,8 @@ struct TilePlace {
   }
 };
 
-/// Stages `count` points' features: piece c of 16 bytes of point r stands at c
-/// ^ (r & 7), so that reads of 8 points' same piece meet all banks.
+/// Stages the features of `count` points. Piece c of 16 bytes of point r is at
+/// c ^ (r & 7), so that reads of 8 points' same piece use all banks.
 template <class T, int count>
 __device__ inline void stage_points(unsigned to, const __half* from,
                                     std::int64_t depth, std::int64_t left,
@@ -215,14 +216,14 @@ __device__ inline void stage_points(unsigned to, const __half* from,
 #pragma unroll
   for (int q = 0; q < count * 8; q += T::threads) {
     const int point = (q + tid) / 8, piece = tid % 8;
-    // Beyond the end the first one again, for which nobody looks.
+    // Beyond the end it copies the first point again, which is never used.
     const std::int64_t at = point < left ? point : 0;
     copy_16_bytes(to + point * T::row_bytes + (piece ^ (point & 7)) * 16,
                   from + at * depth + part * T::depth + piece * 8);
   }
 }
 
-/// 16 features of a warp's rows and columns, as they are staged.
+/// 16 features of a warp's rows and columns, as staged.
 template <class S>
 struct RawStep {
   unsigned rows[S::down][4], columns[S::across / 2][4];
@@ -282,8 +283,8 @@ __device__ inline void multiply(S& sums, unsigned staged, int warp_row,
   }
 }
 
-/// A pair that may be near by its sums, and by the number of its samples: to
-/// the row's candidates. at_row, at_column: from row0 and column0 on.
+/// Appends a pair to the row's candidates if it may be near by its sums and its
+/// number of samples. at_row, at_column: from row0 and column0 on.
 template <class S>
 __device__ __noinline__ void try_pair(const MaskedWork& w, std::int64_t at_row,
                                       std::int64_t at_column,
@@ -306,9 +307,9 @@ __device__ __noinline__ void try_pair(const MaskedWork& w, std::int64_t at_row,
         static_cast<std::int32_t>(w.column0 + at_column);
 }
 
-// The filter by products of halves over the samples in common, on tensor cores.
-// In and out: see MaskedWork; halves, bounds and masks of rows and columns.
-// Grid: tiles_down times the tiles across. Block: ProductTile::threads. Shared:
+// The filter by products of halves over the common samples, on tensor cores. In
+// and out: see MaskedWork; halves, bounds and masks of rows and columns. Grid:
+// tiles_down times the tiles across. Block: ProductTile::threads. Shared:
 // num_stages x stage_bytes, dynamic. The caller guarantees that half_depth is a
 // multiple of kProductDepth, and counts below 2^31.
 template <class S>
@@ -353,7 +354,7 @@ __global__ void __launch_bounds__(ProductTile<S>::threads, S::blocks)
     else
       wait_for_copies<0>();
     __syncthreads();
-    // A stage that all were done with before the barrier.
+    // All threads had finished with this stage before the barrier.
     const int next = now + ahead;
     stage(part + ahead, next < num_stages ? next : next - num_stages);
     if (ahead == 0) {
@@ -364,9 +365,8 @@ __global__ void __launch_bounds__(ProductTile<S>::threads, S::blocks)
     now = now + 1 == num_stages ? 0 : now + 1;
   }
 
-  // What is left goes where the last rows and columns stood, so that all
-  // threads share what is done next, and this code, which each tile passes
-  // once, is short.
+  // The remaining pairs overwrite the last stages, so that all threads share
+  // the next test. This code runs once a tile, so it is kept short.
   __shared__ int num_left;
   using Left = LeftPair<S>;
   Left* const left = reinterpret_cast<Left*>(memory);
@@ -419,7 +419,7 @@ void start(const MaskedWork& work, cudaStream_t stream) {
   const int device = current_device();
   const int most =
       attribute_of(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  // Below 8.0 nothing is copied ahead.
+  // GPUs below 8.0 cannot copy ahead.
   const int stages = attribute_of(cudaDevAttrComputeCapabilityMajor, device) < 8
                          ? 1
                          : std::min(most / T::stage_bytes, T::most_stages);

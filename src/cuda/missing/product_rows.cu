@@ -9,7 +9,7 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// A row's numbers, times its own length's inverse.
+/// A row's numbers, divided by its own length.
 struct UnitRow {
   double mean, length;
   __device__ UnitRow(const double* x, const ProductRows& work, int lane) {
@@ -25,12 +25,12 @@ struct UnitRow {
     length = sqrt(warp_sum(square)) / kProductLength;
   }
   __device__ double operator()(double x, std::int64_t) const {
-    // Of a row whose squares overflow, zeros: all its pairs stay.
+    // A row whose squares overflow becomes zeros, so that all its pairs pass.
     return length > 0.0 && length < HUGE_VAL ? (x - mean) / length : 0.0;
   }
 };
 
-/// A row's numbers less the columns' centres, in the unit of all rows.
+/// A row's numbers minus the columns' centres, in the unit of all rows.
 struct RawRow {
   const double* centre;
   PowerOfTwo by;
@@ -41,9 +41,9 @@ struct RawRow {
   }
 };
 
-// The rows of the filter by products: a warp brings a row into its unit, rounds
-// it to halves, and measures what that took. In and out: see ProductRows. Grid:
-// any; block: 256. Shared: none.
+// Makes the rows of the filter by products: a warp scales a row to its unit,
+// rounds it to halves, and measures the rounding error. In and out: see
+// ProductRows. Grid: any; block: 256. Shared: none.
 template <class Row, bool kCorrelates>
 __global__ void product_rows(const ProductRows work) {
   const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Rows as they were read, on devices: what is prepared from them comes from
-// there, however often, and under whatever recipe.
+// Keeps rows on devices as they were read, so that they can be prepared from
+// there any number of times, with any recipe.
 
 #include <cstdint>
 #include <vector>
@@ -12,9 +12,9 @@
 namespace fsknn {
 namespace cuda {
 
-/// A source that some devices have. A Preparer on those takes it from there; on
-/// others, and on the host, it is the source that it was made of, which must
-/// outlive it.
+/// A source whose rows some devices hold. A Preparer on those reads them there.
+/// On other devices, and on the host, it stands for the original source, which
+/// must outlive it.
 class HeldRows final : public RowSource {
  public:
   /// devices: CUDA's own numbers. Reads the source once, and sends it to each.
@@ -33,9 +33,10 @@ class HeldRows final : public RowSource {
   bool prepared() const override { return source_.prepared(); }
 
   const RowSource& source() const { return source_; }
-  /// [num_points x padded features], row-major, device memory; null: not there.
+  /// [num_points x padded features], row-major, device memory; null: not on
+  /// this device.
   const double* on(int device) const;
-  /// On each of the devices.
+  /// Returns the bytes on each of the devices.
   double bytes() const;
 
  private:

@@ -88,7 +88,7 @@ void PanelStream::fetch_some(const std::int32_t* ids, std::int64_t count,
 }
 
 void PanelStream::finish(std::int64_t count, PanelBuffer& to) {
-  // Tiles are read whole.
+  // Kernels read whole tiles.
   const std::int64_t padded = points_.padded;
   const std::int64_t beyond = whole_tiles(count) - count;
   CUDA_CHECK(cudaMemsetAsync(

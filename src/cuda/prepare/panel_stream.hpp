@@ -1,8 +1,8 @@
 #pragma once
 
-// Points that do not fit a device: prepared again and again, a panel at a time,
-// while kernels work on the panel before (Arefin 2012 leaves data chunking to
-// the future; Dashti 2013, chapter 4).
+// Streams points that do not fit on a device: they are prepared repeatedly, a
+// panel at a time, while kernels work on the previous panel (Arefin 2012 leaves
+// data chunking to the future; Dashti 2013, chapter 4).
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,8 @@ namespace cuda {
 
 /// Prepared points in the order of their places. Device memory.
 struct Panel {
-  const double* rows = nullptr;  ///< [count x padded], and whole tiles
+  const double* rows = nullptr;  ///< [count x padded], rounded up to whole
+                                 ///< tiles
   const double* sums = nullptr;  ///< [count]
   /// [count]: the user's numbers from 0, or PlacedPoints::self.
   const std::int32_t* ids = nullptr;
@@ -26,23 +27,22 @@ struct Panel {
   Place end() const { return {first.value + count}; }
 };
 
-/// Room for a panel on the current device.
+/// Memory for a panel on the current device.
 class PanelBuffer {
  public:
   PanelBuffer(std::int64_t most_rows, std::int64_t padded);
   std::int64_t most_rows() const { return ids_.size(); }
 
-  /// Work put on `stream` from here on may read the panel.
+  /// Work that is put on `stream` from now on may read the panel.
   Panel get(const Stream& stream) const {
     ready_.hold(stream);
     return panel_;
   }
-  /// What was put on `stream` so far has to be over before the next panel
-  /// comes.
+  /// The work put on `stream` so far must finish before the next panel arrives.
   void release(const Stream& stream) { free_.record(stream); }
 
-  /// Its memory, for other use on the stream that read the panel, until it is
-  /// released; so many doubles.
+  /// Returns the panel's memory and its size in doubles, for other use on the
+  /// stream that read the panel, until the panel is released.
   double* memory() { return rows_.data(); }
   std::int64_t size() const { return rows_.size(); }
 
@@ -54,7 +54,7 @@ class PanelBuffer {
   Event ready_, free_;
 };
 
-/// Brings panels of one set of points to the current device. Used by one host
+/// Copies panels of one set of points to the current device. Used by one host
 /// thread. The points must be in their own order (not shuffled).
 class PanelStream {
  public:
@@ -65,27 +65,28 @@ class PanelStream {
   PanelStream& operator=(const PanelStream&) = delete;
   ~PanelStream() { wait(); }
 
-  /// Says that the points from place `first` on will be fetched, `rows` at a
-  /// time to the last: the host then works ahead.
+  /// Announces that the points from place `first` on will be fetched, `rows` at
+  /// a time up to the last: the host then works ahead.
   void expect(Place first, std::int64_t rows);
 
-  /// Puts the points at places first .. first + count - 1 into the buffer, once
-  /// it is free. Returns when the host's part is done.
+  /// Copies the points at places first .. first + count - 1 into the buffer,
+  /// once it is free. Returns when the host's part is finished.
   void fetch(Place first, std::int64_t count, PanelBuffer& to);
 
-  /// The same of the points with these numbers (ascending).
+  /// Does the same for the points with these numbers (ascending).
   void fetch_some(const std::int32_t* ids, std::int64_t count, PanelBuffer& to);
 
-  /// After the last panel: throws RangeFailure if a row was beyond range.
+  /// Throws RangeFailure if a row was out of range. To be called after the last
+  /// panel.
   void check() { preparer_.check(); }
 
-  /// Until nothing is on its way to a buffer. After a failure, too.
+  /// Waits until no copy to a buffer is in progress, also after a failure.
   void wait() { cudaStreamSynchronize(copies_.get()); }
 
   std::int64_t size() const { return points_.size(); }
   const PlacedPoints& points() const { return points_; }
-  /// [num_points] the place of each point, -1: none. Device memory; null: its
-  /// number is its place.
+  /// [num_points] the place of each point, -1: none. Device memory; null: a
+  /// point's number is its place.
   const std::int32_t* places() const { return places_.data(); }
 
  private:
@@ -93,17 +94,17 @@ class PanelStream {
   void finish(std::int64_t count, PanelBuffer& to);
 
   const PlacedPoints& points_;
-  Place expected_ = {-1};           ///< what is to be fetched next, with
-  std::int64_t expected_rows_ = 0;  ///< so many rows, or all that are left
+  Place expected_ = {-1};           ///< the place to fetch next, with
+  std::int64_t expected_rows_ = 0;  ///< this many rows, or the rest
   int device_ = 0;
   Stream copies_;
   DeviceBuffer<std::int32_t> places_;
   Preparer preparer_;
 };
 
-/// Calls use(panel) for all points from place `from_place` on, in two buffers:
-/// a panel comes while what `use` put on `stream` for the one before is at
-/// work. `use` returns whether to go on; so does this.
+/// Calls use(panel) for all points from place `from_place` on, with two
+/// buffers: a panel is copied while the work that `use` put on `stream` for the
+/// previous one runs. `use` returns whether to continue, and so does this.
 template <class Use>
 bool for_panels(PanelStream& from, PanelBuffer (&buffers)[2],
                 const Stream& stream, Use use, Place from_place = {0}) {

@@ -1,4 +1,4 @@
-// What tests see of stage "prepare" alone.
+// Exposes the stage "prepare" alone to tests.
 
 #include "core/rows/prepared.hpp"
 #include "cuda/backend.hpp"

@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::int64_t kPinnedPieces = 6;
 constexpr std::int64_t kMostParts = 16;
-// Rows that do not come from the host, at a time: all of a device's threads
-// prepare them, and an interrupt waits for milliseconds.
+// Rows that do not come from the host, at a time: enough for all of a device's
+// threads, and few enough for an interrupt to wait only milliseconds.
 constexpr std::int64_t kRowsOnDevice = 16 * kEnoughRows;
-// A thread is worth starting for this much.
+// One more thread pays from this many bytes on.
 constexpr double kBytesPerThread = 1 << 20;
 
 }  // namespace
@@ -101,7 +101,7 @@ class Preparer::Impl {
   }
 
  private:
-  /// What belongs to one device.
+  /// The state of one device.
   struct Side {
     Side(const Impl& impl, int device_number)
         : device(device_number),
@@ -128,7 +128,7 @@ class Preparer::Impl {
       copies.wait();
     }
     ~Side() {
-      // After a failure, what is under way still uses the buffers.
+      // After a failure, work in progress still uses the buffers.
       cudaStreamSynchronize(copies.get());
       for (const Event& event : used) cudaEventSynchronize(event.get());
     }
@@ -167,11 +167,11 @@ class Preparer::Impl {
     RowRecipe recipe;  ///< its pointers are device memory
     DeviceBuffer<double> weights, basis;
     DeviceBuffer<std::int32_t> ids, features;
-    std::unique_ptr<RowMaker> maker;  ///< null: rows are not made here
+    std::unique_ptr<RowMaker> maker;  ///< null: rows are not computed here
   };
 
-  /// What the devices have of the source, maybe more features than are asked
-  /// for; null: not all of them do.
+  /// Returns the devices' copy of the source, possibly with more features than
+  /// requested; null: not all of the devices have one.
   static const HeldRows* held_on(const RowSource& source,
                                  const std::vector<int>& devices) {
     const FeatureSubset* const some =
@@ -187,7 +187,8 @@ class Preparer::Impl {
     const HeldRows* const held = dynamic_cast<const HeldRows*>(&source);
     return held == nullptr ? source : held->source();
   }
-  /// Whether rows come from what the devices have.
+  /// Returns whether the rows are on the devices already, or are computed
+  /// there.
   bool on_devices() const {
     return held_ != nullptr || made_from_.source != nullptr;
   }
@@ -201,7 +202,8 @@ class Preparer::Impl {
 
   bool ranked() const { return recipe_.form == RowForm::ranked; }
 
-  /// Pieces are numbered on over the ranges, each of which has whole panels.
+  /// Pieces are numbered consecutively over the ranges, each of which has whole
+  /// panels.
   const Points& range_of(std::int64_t number) const {
     const auto after =
         std::upper_bound(first_of_.begin(), first_of_.end(), number);
@@ -225,10 +227,11 @@ class Preparer::Impl {
     return p.num_rows * (p.end_feature - p.first_feature) * value_bytes_;
   }
 
-  /// The host's part: pinned pieces are filled by all threads, and copied from.
-  /// They are taken in turn, on from call to call.
+  /// The host's part: all threads fill pinned pieces, which are then copied.
+  /// Pieces are used in turn, continuing from call to call.
   void stage() {
-    // Half of the pinned pieces are filled while the other half travel.
+    // Half of the pinned pieces are filled while the other half are in
+    // transfer.
     const std::int64_t ahead = pinned_.count() / 2;
     for (std::int64_t number = first_of_[now_]; number < first_of_[now_ + 1];
          ++number) {
@@ -244,7 +247,7 @@ class Preparer::Impl {
     }
   }
 
-  /// Ends what begin() began, wherever it is.
+  /// Ends the work of begin(), wherever it is.
   void abandon() {
     if (!under_way_) return;
     under_way_ = false;
@@ -298,7 +301,8 @@ class Preparer::Impl {
       copy_columns(*ints_, points, p, feature0, reinterpret_cast<int*>(to));
   }
 
-  /// A filled piece to one device; the last of a panel starts its kernels.
+  /// Sends a filled piece to one device; the last piece of a panel starts its
+  /// kernels.
   void send(std::int64_t number, std::size_t s) {
     Side& side = *sides_[s];
     const PrepareTarget& target = (*targets_)[s];
@@ -331,8 +335,8 @@ class Preparer::Impl {
     finish(side, target, to, buffer);
   }
 
-  /// Rows that devices make, and those that they have: nothing comes from the
-  /// host but the points' numbers.
+  /// Handles rows that devices compute or hold: the host sends only the points'
+  /// numbers.
   void make(const Points& points) {
     for (std::size_t s = 0; s < sides_.size(); ++s) {
       Side& side = *sides_[s];
@@ -344,7 +348,7 @@ class Preparer::Impl {
         upload(side.ids, points.ids, points.count, side.copies);
         side.copies.wait();
       }
-      // Ranks are made in memory for so many rows as a piece has.
+      // Ranks are computed in memory for as many rows as a piece has.
       const std::int64_t rows =
           ranked() ? shape_.rows : std::max(shape_.rows, kRowsOnDevice);
       for (std::int64_t row0 = 0; row0 < points.count; row0 += rows) {
@@ -381,7 +385,7 @@ class Preparer::Impl {
     return to;
   }
 
-  /// Rows that stand at their places become what pairs are computed from.
+  /// Converts rows at their places to the form from which pairs are computed.
   void finish(Side& side, const PrepareTarget& target, const PanelRows& at,
               std::size_t buffer) {
     if (ranked()) side.ranker.start(at, target.stream);
@@ -402,8 +406,8 @@ class Preparer::Impl {
   PinnedPieces pinned_;
   std::vector<std::unique_ptr<Side>> sides_;
   const std::vector<PrepareTarget>* targets_ = nullptr;
-  // What begin() began: of each range its first piece, and past the last's; the
-  // range that comes next; pieces that may be filled.
+  // The state of begin(): the first piece of each range, and the end of the
+  // last one; the next range; the pieces that may be filled.
   std::vector<Points> ranges_;
   std::vector<std::int64_t> first_of_ = {0};
   std::size_t now_ = 0;

@@ -1,6 +1,6 @@
-// Average ranks of rows on the device. A row's ranks are counts, so that how
-// they are found changes no bit: short rows compare each value with each, long
-// ones are sorted.
+// Computes average ranks of rows on the device. A row's ranks are counts, so
+// that the method changes no bit: short rows compare all values with each
+// other, long ones are sorted.
 
 #include <math_constants.h>
 
@@ -20,7 +20,7 @@ constexpr int kSortThreads = 1024;
 constexpr std::int64_t kSortTile = 2 * kSortThreads;
 static_assert(kSortTile == SortShape::tile, "a tile is sorted at once");
 
-// One block a row. In and out: at.rows. Grid: x over rows. Block:
+// One block handles a row. In and out: at.rows. Grid: x over rows. Block:
 // kCountThreads. Shared: 8 KiB.
 __global__ void __launch_bounds__(kCountThreads)
     count_ranks(const PanelRows at) {
@@ -53,12 +53,13 @@ __global__ void __launch_bounds__(kCountThreads)
 #pragma unroll
   for (int q = 0; q < kPerThread; ++q) {
     const int f = q * kCountThreads + static_cast<int>(threadIdx.x);
-    // Ranks below + 1 .. below + equal; their average is a whole or a half.
+    // Equal values share ranks below + 1 .. below + equal; their average is a
+    // multiple of one half.
     if (f < d) x[f] = 0.5 * static_cast<double>(2 * below[q] + equal[q] + 1);
   }
 }
 
-/// Rows row0 .. of a panel while they are sorted.
+/// Rows row0 .. of a panel during sorting.
 struct Sorting {
   PanelRows at;
   std::int64_t row0 = 0;
@@ -79,8 +80,8 @@ __global__ void load_values(const Sorting s) {
   s.origin[r * s.width + f] = static_cast<std::int32_t>(f);
 }
 
-/// One exchange of the bitonic network: entries i and i + gap of a run of
-/// `run` entries that is to go up, or down.
+/// Does one exchange of the bitonic network: entries i and j = i + gap of a run
+/// of `run` entries, in ascending or descending order.
 __device__ inline void exchange(double* values, std::int32_t* origin,
                                 std::int64_t i, std::int64_t j, bool up) {
   const double a = values[i], b = values[j];
@@ -92,13 +93,13 @@ __device__ inline void exchange(double* values, std::int32_t* origin,
   origin[j] = o;
 }
 
-/// The pair-th pair of entries that are `gap` apart.
+/// Returns the lower entry of a pair of entries that are `gap` apart.
 __device__ inline std::int64_t lower_of(std::int64_t pair, std::int64_t gap) {
   return pair / gap * (2 * gap) + pair % gap;
 }
 
-// A stage of the network with a wide gap. Grid: x over pairs of a row, y over
-// rows. Block: any. Shared: none.
+// Does a stage of the network with a wide gap. Grid: x over pairs of a row, y
+// over rows. Block: any. Shared: none.
 __global__ void sort_step(const Sorting s, std::int64_t run, std::int64_t gap) {
   const std::int64_t pair =
       static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -107,8 +108,8 @@ __global__ void sort_step(const Sorting s, std::int64_t run, std::int64_t gap) {
   exchange(s.values + row, s.origin + row, i, i + gap, (i & run) == 0);
 }
 
-// All stages from run first_run to last_run whose gap fits a tile. Grid: x over
-// tiles of a row, y over rows. Block: kSortThreads. Shared: 24 KiB.
+// Does all stages from run first_run to last_run whose gap fits a tile. Grid: x
+// over tiles of a row, y over rows. Block: kSortThreads. Shared: 24 KiB.
 __global__ void __launch_bounds__(kSortThreads)
     sort_tile(const Sorting s, std::int64_t first_run, std::int64_t last_run) {
   __shared__ double values[kSortTile];
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(kSortThreads)
   }
 }
 
-// From sorted values to ranks. Grid and block: as load_values.
+// Converts sorted values to ranks. Grid and block: as load_values.
 __global__ void rank_sorted(const Sorting s) {
   const std::int64_t p =
       static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -142,7 +143,7 @@ __global__ void rank_sorted(const Sorting s) {
   if (target < 0 || p >= s.at.num_features) return;
   const double* sorted = s.values + r * s.width;
   const double value = sorted[p];
-  std::int64_t low = 0, high = p;  // the first that equals it
+  std::int64_t low = 0, high = p;  // the first equal value
   while (low < high) {
     const std::int64_t middle = (low + high) / 2;
     if (sorted[middle] < value)
@@ -151,7 +152,7 @@ __global__ void rank_sorted(const Sorting s) {
       high = middle;
   }
   const std::int64_t first = low;
-  low = p, high = s.at.num_features - 1;  // the last
+  low = p, high = s.at.num_features - 1;  // the last one
   while (low < high) {
     const std::int64_t middle = (low + high + 1) / 2;
     if (sorted[middle] > value)

@@ -1,7 +1,7 @@
 #pragma once
 
-// What of a source goes over to a device at a time, and how the host copies it.
-// Plain C++.
+// The parts of a source that are sent to a device at a time, and their copying
+// by the host. Plain C++.
 
 #include <cstdint>
 #include <cstring>
@@ -12,21 +12,21 @@
 namespace fsknn {
 namespace cuda {
 
-/// Which of a source's points: a range, or those of a list.
+/// Some points of a source: a range, or those of a list.
 struct Points {
   PointId first = {0};
   std::int64_t count = 0;
   const std::int32_t* ids = nullptr;  ///< [count]; null: first, first + 1, ...
 };
 
-/// One piece of a panel, or a part of it: rows row0 .. of the points asked for,
+/// One piece of a panel, or a part of it: rows row0 .. of the requested points,
 /// features first_feature .. end_feature - 1.
 struct Piece {
   std::int64_t row0, num_rows;
   std::int64_t first_feature, end_feature;
 };
 
-/// Part `part` of `num_parts` even parts of [first, end): where it begins.
+/// Returns the begin of part `part` of `num_parts` even parts of [first, end).
 inline std::int64_t part_begin(std::int64_t first, std::int64_t end,
                                std::int64_t part, std::int64_t num_parts) {
   return first + (end - first) * part / num_parts;

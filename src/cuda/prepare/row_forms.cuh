@@ -1,9 +1,9 @@
 #pragma once
 
-// prepare_row() of core/contract/prepare.hpp for one row on the device: by 8
-// threads, one a lane. All threads of a warp must call these together, each 8
-// of them for a row of their own; with none they go along over no features (end
-// and d of 0).
+// Computes prepare_row() of core/contract/prepare.hpp for one row on the device
+// by 8 threads, one a lane. All threads of a warp must call these functions
+// together, each group of 8 for its own row. A group without a row runs over no
+// features (end and d of 0).
 
 #include <cstdint>
 
@@ -13,10 +13,11 @@
 namespace fsknn {
 namespace cuda {
 
-// A row is one thread's sums: what it reads ahead is what hides the memory.
+// Each thread handles sums of one row, so reading this many ahead must hide the
+// latency of memory.
 constexpr int kValuesAtOnce = 16;
 
-/// The row's largest |x|, for each of the 8 threads, one a lane.
+/// Returns the row's largest |x| to each of the 8 threads, one a lane.
 __device__ inline double joined_largest(double part) {
   double v[kLanes];
 #pragma unroll
@@ -25,7 +26,7 @@ __device__ inline double joined_largest(double part) {
   return join_largest(v);
 }
 
-/// largest_magnitude() of core/contract/prepare.hpp.
+/// Computes largest_magnitude() of core/contract/prepare.hpp.
 __device__ inline double largest_of(const double* x, std::int64_t end,
                                     int lane) {
   double m = 0.0;
@@ -37,7 +38,7 @@ __device__ inline double largest_of(const double* x, std::int64_t end,
   return joined_largest(m);
 }
 
-/// take_away() of core/contract/prepare.hpp.
+/// Computes take_away() of core/contract/prepare.hpp.
 __device__ inline void take_away(double* x, std::int64_t d, std::int64_t end,
                                  int lane,
                                  const FeatureCovariates& covariates) {
@@ -63,10 +64,10 @@ __device__ inline void take_away(double* x, std::int64_t d, std::int64_t end,
     }
 }
 
-/// prepare_centred_unit(), or prepare_weighted_unit(), or
-/// prepare_adjusted_unit() of a row that covariates leave something. What one
-/// centring leaves is made again in each pass rather than written: the same
-/// operations, so the same bits.
+/// Computes prepare_centred_unit(), prepare_weighted_unit(), or
+/// prepare_adjusted_unit() of a row that has a residual after covariates. Each
+/// pass recomputes the centred values rather than storing them: the same
+/// operations give the same bits.
 template <bool weighted, bool adjusted>
 __device__ inline void centred_unit(double* x, std::int64_t d, std::int64_t end,
                                     int lane, const FeatureWeights& weights,
@@ -109,7 +110,7 @@ __device__ inline void centred_unit(double* x, std::int64_t d, std::int64_t end,
   for (std::int64_t f = lane; f < end; f += kLanes) x[f] = entry(f) / length;
 }
 
-/// sum_of_squares() of core/contract/prepare.hpp.
+/// Computes sum_of_squares() of core/contract/prepare.hpp.
 __device__ inline double squares_of(const double* x, std::int64_t end,
                                     int lane) {
   double s = 0.0;
@@ -118,7 +119,7 @@ __device__ inline double squares_of(const double* x, std::int64_t end,
   return joined<Dot>(s);
 }
 
-/// prepare_ranks().
+/// Computes prepare_ranks().
 __device__ inline double whole_ranks(double* x, std::int64_t d,
                                      std::int64_t end, int lane) {
   const double minus = -static_cast<double>(d + 1);
@@ -128,7 +129,7 @@ __device__ inline double whole_ranks(double* x, std::int64_t d,
   return squares_of(x, end, lane);
 }
 
-/// prepare_unit().
+/// Computes prepare_unit().
 __device__ inline void unit(double* x, std::int64_t end, int lane) {
   const PowerOfTwo scale = power_of_two(-exponent_of(largest_of(x, end, lane)));
   double s = 0.0;
@@ -143,7 +144,7 @@ __device__ inline void unit(double* x, std::int64_t end, int lane) {
     x[f] = ((x[f] * scale.first) * scale.second) / length;
 }
 
-/// prepare_raw().
+/// Computes prepare_raw().
 __device__ inline double raw(double* x, std::int64_t end, int lane,
                              PowerOfTwo scale) {
   double s = 0.0;
@@ -154,7 +155,8 @@ __device__ inline double raw(double* x, std::int64_t end, int lane,
     x[f] = half * scale.second;
   }
   const double sum = joined<Dot>(s);
-  // Of wide data, as minus_part_of_smaller(); a warp joins together.
+  // For wide data, as minus_part_of_smaller(); the reduction needs the whole
+  // warp.
   if (__any_sync(0xffffffffu, !(sum < HUGE_VAL))) {
     double part = 0.0;
     for (std::int64_t f = lane; f < end; f += kLanes)
@@ -165,7 +167,8 @@ __device__ inline double raw(double* x, std::int64_t end, int lane,
   return sum;
 }
 
-/// A number that orders as the doubles do, -0.0 as 0.0; and back.
+/// Maps doubles to whole numbers in the same order, with -0.0 equal to 0.0; and
+/// back.
 __device__ inline unsigned long long key_of(double value) {
   const unsigned long long bits =
       static_cast<unsigned long long>(__double_as_longlong(value + 0.0));
@@ -178,7 +181,7 @@ __device__ inline double value_of(unsigned long long key) {
       static_cast<long long>(key & sign ? key & ~sign : ~key));
 }
 
-/// Over the 8 threads of a row.
+/// Reduces over the 8 threads of a row.
 template <class T, class Join>
 __device__ inline T joined_by(T value, Join join) {
 #pragma unroll
@@ -187,8 +190,8 @@ __device__ inline T joined_by(T value, Join join) {
   return value;
 }
 
-/// How many values of a row have a key of at most `pivot`, the largest key of
-/// those, and the least of the others.
+/// The number of values of a row with a key of at most `pivot`, the largest key
+/// of those, and the least of the others.
 struct Parting {
   int count;
   unsigned long long below, above;
@@ -215,10 +218,10 @@ __device__ inline Parting parting_at(const Value& value, std::int64_t d,
   return p;
 }
 
-/// The value in the middle of value(0), ..., value(d - 1), or the two of an
-/// even number, as core/contract/row_scratch.hpp has them. Keys are halved,
-/// each time to the nearest ones that there are: a value is found by some
-/// log2(d) passes, 64 at most, and nothing is sorted or stored.
+/// Finds the median of value(0), ..., value(d - 1), or the two middle ones of
+/// an even number, as core/contract/row_scratch.hpp does. It bisects the range
+/// of keys, each time to the nearest existing ones. A value takes about log2(d)
+/// passes, 64 at most, and nothing is sorted or stored.
 struct Middle {
   double lower, upper;
 };
@@ -228,13 +231,13 @@ __device__ inline Middle middle_of(const Value& value, std::int64_t d,
   constexpr unsigned whole_warp = 0xffffffffu;
   const std::int64_t rank =
       (d - 1) / 2;  // from 0; of an even number, the lower
-  // The value of that rank is one of those from `low` to `high`.
+  // The value of that rank is between `low` and `high`.
   unsigned long long low = parting_at(value, d, lane, 0ull).above;
   unsigned long long high = parting_at(value, d, lane, ~0ull).below;
   while (__any_sync(whole_warp, low < high)) {
     const Parting p =
         parting_at(value, d, lane, low < high ? low + (high - low) / 2 : high);
-    if (low >= high) continue;  // the others of the warp are not there yet
+    if (low >= high) continue;  // other rows of the warp are not finished
     if (p.count > rank) {
       high = p.below;
       if (p.count == rank + 1) low = high;
@@ -249,7 +252,7 @@ __device__ inline Middle middle_of(const Value& value, std::int64_t d,
   return {lower + 0.0, (both ? lower : value_of(p.above)) + 0.0};
 }
 
-/// prepare_biweight_unit().
+/// Computes prepare_biweight_unit().
 __device__ inline void biweight_unit(double* x, std::int64_t d,
                                      std::int64_t end, int lane) {
   const PowerOfTwo scale = scale_for_medians(largest_of(x, end, lane));
@@ -286,7 +289,7 @@ __device__ inline void biweight_unit(double* x, std::int64_t d,
 #pragma unroll 2
   for (std::int64_t f = lane; f < robust_end; f += kLanes)
     x[f] = biweighted(f) / length;
-  // Rows whose MAD is 0. All threads of the warp go along, or none.
+  // For rows whose MAD is 0. All threads of the warp continue, or none.
   if (!__any_sync(0xffffffffu, !robust)) return;
   const std::int64_t rest = robust ? 0 : end;
   for (std::int64_t f = lane; f < rest; f += kLanes) x[f] = value(f);

@@ -18,8 +18,9 @@ struct TurnTile {
 constexpr int kRowsPerBlock = 32;
 constexpr std::int64_t kMostGridY = 65535;
 
-// A panel as R holds a matrix to rows, by tiles. Grid: x over tiles of rows, y
-// over tiles of features, again and again. Block: side x height. Shared: 8 KiB.
+// Transposes a panel from R's layout to rows, by tiles. Grid: x over tiles of
+// rows, y over tiles of features, in a loop. Block: side x height. Shared: 8
+// KiB.
 template <class T>
 __global__ void __launch_bounds__(TurnTile::side* TurnTile::height)
     turn_columns(const T* panel, const PanelRows to) {
@@ -76,15 +77,15 @@ __global__ void make_metafeatures(const SmallMatrix small,
   const double* b =
       made.second < 0 ? nullptr : small.rows + made.second * small.stride;
   for (std::int64_t f = threadIdx.x; f < to.padded; f += blockDim.x) {
-    double value = 0.0;  // 0 / 0 of the padding is no zero
+    double value = 0.0;  // 0 / 0 in the padding is not zero
     if (f < to.num_features)
       value = b == nullptr ? a[f] : combine(made.op, a[f], b[f]);
     to.rows[target * to.padded + f] = value;
   }
 }
 
-// 8 threads, one a lane, a row. In and out: at.rows; out: at.sums. Grid: x over
-// rows. Block: kRowsPerBlock * 8. Shared: none.
+// 8 threads, one a lane, handle a row. In and out: at.rows; out: at.sums. Grid:
+// x over rows. Block: kRowsPerBlock * 8. Shared: none.
 template <RowForm form, bool weighted, bool adjusted>
 __global__ void __launch_bounds__(kRowsPerBlock* kLanes)
     prepare_rows(const PanelRows at, const RowRecipe recipe,
@@ -93,7 +94,8 @@ __global__ void __launch_bounds__(kRowsPerBlock* kLanes)
   const std::int64_t target =
       at.target(static_cast<std::int64_t>(blockIdx.x) * kRowsPerBlock +
                 threadIdx.x / kLanes);
-  // Threads with no row go along, over no features: a warp joins together.
+  // Threads without a row run over no features, because the reduction needs the
+  // whole warp.
   const std::int64_t end = target < 0 ? 0 : at.padded;
   double* const x = at.rows + (target < 0 ? 0 : target * at.padded);
   double sum = 0.0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// The kernels of stage "prepare": a panel of rows as they were read, put where
-// they belong, and brought there into the form that pairs are computed from:
+// The kernels of the stage "prepare". They move a panel of rows to their places
+// and convert them there to the form from which pairs are computed:
 // row_kernels.cu, and ranks.cu for the ranks.
 
 #include <cuda_runtime.h>
@@ -16,23 +16,23 @@
 namespace fsknn {
 namespace cuda {
 
-/// Of a block that makes one row.
+/// The threads of a block that computes one row.
 static constexpr int kMakeThreads = 128;
 
-/// A panel's rows and where each of them goes. All pointers are device memory.
+/// A panel's rows and the destination of each. All pointers are device memory.
 struct PanelRows {
   std::int64_t count = 0;  ///< rows of the panel
   std::int64_t num_features = 0;
   std::int64_t padded = 0;  ///< a multiple of 8
-  /// [count] the row of `rows` that each goes to, before `first_place` is taken
-  /// off; what is not in [first_place, first_place + num_places) goes nowhere.
-  /// Null: they go to rows 0, 1, ...
+  /// [count] the destination row in `rows` of each, before `first_place` is
+  /// subtracted; rows outside [first_place, first_place + num_places) are
+  /// skipped. Null: they go to rows 0, 1, ...
   const std::int32_t* places = nullptr;
   std::int64_t first_place = 0, num_places = 0;
   double* rows = nullptr;  ///< [.. x padded], row-major
   double* sums = nullptr;  ///< [..]; may be null
 
-  /// The row that the panel's row r goes to; -1: none.
+  /// Returns the destination of the panel's row r; -1: none.
   FSKNN_HD std::int64_t target(std::int64_t r) const {
     if (r >= count) return -1;
     if (places == nullptr) return r;
@@ -41,24 +41,25 @@ struct PanelRows {
   }
 };
 
-/// From a panel [num_features x count], features slowest, as R holds a matrix.
+/// Reads a panel [num_features x count], features slowest, in R's layout.
 template <class T>
 void start_turn(const T* panel, const PanelRows& to, cudaStream_t stream);
 
 /// Rows as they were read, row-major. Device memory.
 struct RowsAsRead {
   const double* rows = nullptr;
-  std::int64_t stride = 0;            ///< from one to the next
-  const std::int32_t* ids = nullptr;  ///< [count] which; null: the first ones
-  /// [num_features] which of each, in any order; null: the first ones.
+  std::int64_t stride = 0;            ///< distance between rows
+  const std::int32_t* ids = nullptr;  ///< [count] their numbers; null: the
+                                      ///< first ones
+  /// [num_features] the features of each, in any order; null: the first ones.
   const std::int32_t* features = nullptr;
 };
 
-/// The panel's rows from there.
+/// Copies the panel's rows from there.
 void start_copy(const RowsAsRead& from, const PanelRows& to,
                 cudaStream_t stream);
 
-/// The small matrix that metafeatures are made of. Device memory.
+/// The small matrix from which metafeatures are computed. Device memory.
 struct SmallMatrix {
   MetafeatureOrder order;
   const double* rows = nullptr;  ///< [.. x stride], row-major
@@ -66,17 +67,18 @@ struct SmallMatrix {
   const std::int32_t* kept = nullptr;  ///< as MetafeatureSource::kept()
 };
 
-/// Makes points `ids` (device, [count]; null: first, first + 1, ...).
+/// Computes points `ids` (device, [count]; null: first, first + 1, ...).
 void start_make(const SmallMatrix& small, const std::int32_t* ids,
                 std::int64_t first, const PanelRows& to, cudaStream_t stream);
 
-/// prepare_row() of core/contract/prepare.hpp but for the ranks: the rows that
-/// `at` says, in place. The recipe's weights and covariates are device memory.
-/// Sets *beyond (device) where the recipe needs sums and one is not above 0.
+/// Does what prepare_row() of core/contract/prepare.hpp does, except for the
+/// ranks, on the rows of `at`, in place. The recipe's weights and covariates
+/// are device memory. Sets *beyond (device) if the recipe needs sums and one is
+/// not positive.
 void start_prepare(const RowRecipe& recipe, const PanelRows& at,
                    std::int32_t* beyond, cudaStream_t stream);
 
-/// AverageRanks (core/contract/row_scratch.hpp) of rows in place.
+/// Computes AverageRanks (core/contract/row_scratch.hpp) of rows in place.
 class Ranker {
  public:
   /// For panels of at most most_rows rows.
@@ -86,7 +88,7 @@ class Ranker {
  private:
   const SortShape shape_;
   DeviceBuffer<double> values_;        ///< [shape_.rows x shape_.width]
-  DeviceBuffer<std::int32_t> origin_;  ///< the same: the feature of each
+  DeviceBuffer<std::int32_t> origin_;  ///< the same: the feature of each value
 };
 
 }  // namespace cuda

@@ -12,7 +12,7 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// What latent rows are made of. Device memory.
+/// The parts from which latent rows are computed. Device memory.
 struct LatentParts {
   LatentRule rule;
   /// [num_factors x num_features], row-major
@@ -20,13 +20,13 @@ struct LatentParts {
   const std::int32_t* numbers = nullptr;  ///< by point; null: its own number
 };
 
-// As LatentSource::read(). Grid: x over rows. Block: any. Shared: 1 KiB,
-// static.
+// Does what LatentSource::read() does. Grid: x over rows. Block: any. Shared: 1
+// KiB, static.
 __global__ void make_latent(const LatentParts parts, const std::int32_t* ids,
                             std::int64_t first, const PanelRows to) {
   __shared__ std::int32_t scores[LatentRule::kMostFactors];
   const std::int64_t r = blockIdx.x, target = to.target(r);
-  if (target < 0) return;  // all of the block
+  if (target < 0) return;  // by the whole block
   const std::int64_t point = ids == nullptr ? first + r : ids[r];
   const std::int64_t row =
       parts.numbers == nullptr ? point : parts.numbers[point];
@@ -48,14 +48,14 @@ __global__ void make_latent(const LatentParts parts, const std::int32_t* ids,
   }
 }
 
-/// numbers_made() on the device.
+/// Copies numbers_made() to the device.
 DeviceBuffer<std::int32_t> numbers_on_device(const MadeFrom& from,
                                              std::int64_t num_points,
                                              const Stream& stream) {
   const std::vector<std::int32_t> numbers = numbers_made(from, num_points);
   DeviceBuffer<std::int32_t> held(static_cast<std::int64_t>(numbers.size()));
   if (!numbers.empty()) upload(held, numbers.data(), held.size(), stream);
-  stream.wait();  // the vector goes
+  stream.wait();  // the vector is freed
   return held;
 }
 

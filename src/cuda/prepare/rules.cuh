@@ -1,8 +1,8 @@
 #pragma once
 
 // The contract's arithmetic (core/contract/arithmetic.hpp,
-// core/contract/metrics.hpp) as types that kernels are compiled for, chosen at
-// run time by a MetricEntry.
+// core/contract/metrics.hpp) as template arguments of kernels, selected at run
+// time by a MetricEntry.
 
 #include <cstdint>
 #include <stdexcept>
@@ -14,8 +14,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// The part of a metric that a pair's distance depends on once its rows are
-/// prepared: metrics that differ in what rows are, only, share their kernels.
+/// The part of a metric that a pair's distance depends on after preparation:
+/// metrics that differ only in their rows share kernels.
 template <class Metric>
 using PairRule = std::conditional_t<
     std::is_base_of<UnitDot<Metric::sign>, Metric>::value &&
@@ -24,7 +24,7 @@ using PairRule = std::conditional_t<
     std::conditional_t<std::is_base_of<Proportional, Metric>::value,
                        Proportional, Metric>>;
 
-/// Wide data have the kernels of the others, but for sums of their own.
+/// Wide data share the kernels of the others, except for sums of their own.
 using MetricsWithKernels = decltype(std::tuple_cat(
     AllMetrics(), std::tuple<Wide<InnerProduct, WideDot>>()));
 
@@ -47,7 +47,7 @@ void with_pair_rule(const MetricEntry& metric, Use use) {
   if (!found) throw std::logic_error("a metric has no CUDA kernels");
 }
 
-/// DistanceRule::value() of core/rows/prepared.hpp.
+/// Computes DistanceRule::value() of core/rows/prepared.hpp.
 template <class Rule>
 __device__ inline double found_value(double sum, double row_sum,
                                      double column_sum, PowerOfTwo undo) {
@@ -57,7 +57,7 @@ __device__ inline double found_value(double sum, double row_sum,
     return scaled(Rule::finish(sum, row_sum, column_sum), undo);
 }
 
-/// The lane's part of the sum over two prepared rows.
+/// Returns the lane's part of the sum over two prepared rows.
 template <class Sum>
 __device__ inline double lane_sum(const double* a, const double* b,
                                   std::int64_t padded, int lane) {
@@ -67,8 +67,8 @@ __device__ inline double lane_sum(const double* a, const double* b,
   return s;
 }
 
-/// Joins the parts of 8 neighbouring threads, one a lane; all threads of the
-/// warp must call it. Each of the 8 gets the sum.
+/// Adds the parts of 8 adjacent threads, one a lane; all threads of the warp
+/// must call it. Each of the 8 gets the sum.
 template <class Sum>
 __device__ inline double joined(double part) {
   double v[kLanes];

@@ -36,8 +36,8 @@ void AllPairs::run(std::int64_t first_split, std::int64_t last_split) {
             symmetric_, [&](const PairBand& its) { return band(its); });
 }
 
-/// Finds and writes out the neighbours of a band's rows. Returns whether to go
-/// on.
+/// Finds and writes the neighbours of a band's rows. Returns whether to
+/// continue.
 bool AllPairs::band(const PairBand& band) {
   const std::int64_t row0 = band.first * search_.plan.chunk_size;
   const std::int64_t end =
@@ -53,7 +53,7 @@ bool AllPairs::band(const PairBand& band) {
   return true;
 }
 
-/// Starts one chunk's kernels. Returns whether to go on.
+/// Starts one chunk's kernels. Returns whether to continue.
 bool AllPairs::chunk(const PairBand& band, std::int64_t split,
                      std::int64_t column) {
   const PairBand::Meeting meeting = band.meeting(split, column);
@@ -90,7 +90,7 @@ void AllPairs::start(const Chunk& chunk) {
     start_distances(metric, chunk, stream_.get());
 }
 
-/// The split's lists to the answer.
+/// Copies the split's lists to the answer.
 void AllPairs::emit(const PairBand& band, std::int64_t split) {
   const Panel rows = rows_of(split);
   CorrelationOf from;

@@ -1,7 +1,7 @@
 #pragma once
 
-// All pairs in the contract's doubles, of points that the device holds: its
-// segment of the splits, band by band and chunk by chunk.
+// Computes all pairs in the contract's doubles, for points that the device
+// holds: its segment of the splits, band by band and chunk by chunk.
 
 #include <cstdint>
 #include <memory>
@@ -18,16 +18,16 @@
 namespace fsknn {
 namespace cuda {
 
-/// Made and run on one host thread, whose current device it uses.
+/// Constructed and run on one host thread, whose current device it uses.
 class AllPairs {
  public:
   AllPairs(const Search& search, Workers& workers);
   AllPairs(const AllPairs&) = delete;
   AllPairs& operator=(const AllPairs&) = delete;
-  /// After a failure, what is under way still uses the buffers.
+  /// After a failure, work in progress still uses the buffers.
   ~AllPairs() { cudaStreamSynchronize(stream_.get()); }
 
-  /// Finds and writes out the neighbours of the rows of these splits.
+  /// Finds and writes the neighbours of the rows of these splits.
   void run(std::int64_t first_split, std::int64_t last_split);
 
   double pairs() const { return pairs_; }
@@ -40,7 +40,7 @@ class AllPairs {
   void emit(const PairBand& band, std::int64_t split);
   Panel rows_of(std::int64_t split) const;
   Panel columns_at(std::int64_t split) const;
-  /// Of the split's rows, in the band's.
+  /// Returns the lists of the split's rows within the band's.
   Lists lists_of(const PairBand& band, std::int64_t split) {
     return lists_.lists((split - band.first) * search_.plan.chunk_size);
   }
@@ -54,7 +54,7 @@ class AllPairs {
   Stream stream_;
   const DevicePoints& columns_;
   DevicePoints own_rows_;
-  std::int64_t chunk_rows_, chunk_columns_;  ///< at most, of any chunk
+  std::int64_t chunk_rows_, chunk_columns_;  ///< of any chunk, at most
   ChunkBuffer chunk_;
   std::unique_ptr<LaneTiles> lanes_;  ///< null: without tensor cores
   ListBuffer lists_;                  ///< of a band

@@ -64,8 +64,8 @@ void AllPairsPanels::run(std::int64_t first_split, std::int64_t last_split) {
   if (from_queries_) from_queries_->check();
 }
 
-/// The neighbours' correlations: few are read one by one, many by one more pass
-/// over the columns.
+/// Computes the neighbours' correlations: few neighbours are read one by one,
+/// many by another pass over the columns.
 bool AllPairsPanels::correlate(const Panel& rows) {
   PanelPairs pairs;
   pairs.rows = rows;
@@ -74,12 +74,12 @@ bool AllPairsPanels::correlate(const Panel& rows) {
   pairs.lists = pass_.view();
   pairs.correlation = list_correlation_.data();
   const std::int64_t entries = rows.count * search_.plan.k;
-  // A point read alone takes a cache line for each of its values.
+  // Reading a single point takes a cache line for each of its values.
   if (entries <= std::min(chunk_columns_, from_columns_.size() / 8)) {
     std::vector<std::int32_t> ids(static_cast<std::size_t>(entries));
     download(ids.data(), pass_.lists().index(), entries, stream_);
     stream_.wait();
-    // A list that is not full is an error by and by: any row will do.
+    // A list that is not full becomes an error later, so any row will do.
     std::replace(ids.begin(), ids.end(), kNoPoint, std::int32_t{0});
     from_columns_.fetch_some(ids.data(), entries, columns_[0]);
     pairs.in_order = true;

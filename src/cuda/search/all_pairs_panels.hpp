@@ -1,7 +1,8 @@
 #pragma once
 
-// All pairs in the contract's doubles where the points do not fit the device:
-// its segment of the splits, panels of rows against panels of columns.
+// Computes all pairs in the contract's doubles where the points do not fit on
+// the device: its segment of the splits, panels of rows against panels of
+// columns.
 
 #include <cstdint>
 #include <memory>
@@ -14,16 +15,16 @@
 namespace fsknn {
 namespace cuda {
 
-/// Made and run on one host thread, whose current device it uses.
+/// Constructed and run on one host thread, whose current device it uses.
 class AllPairsPanels {
  public:
   AllPairsPanels(const Search& search, Workers& workers);
   AllPairsPanels(const AllPairsPanels&) = delete;
   AllPairsPanels& operator=(const AllPairsPanels&) = delete;
-  /// After a failure, what is under way still uses the buffers.
+  /// After a failure, work in progress still uses the buffers.
   ~AllPairsPanels() { cudaStreamSynchronize(stream_.get()); }
 
-  /// Finds and writes out the neighbours of the rows of these splits.
+  /// Finds and writes the neighbours of the rows of these splits.
   void run(std::int64_t first_split, std::int64_t last_split);
 
   double pairs() const { return pass_.pairs(); }
@@ -35,7 +36,7 @@ class AllPairsPanels {
   const Search& search_;
   Workers& workers_;
   const bool symmetric_;
-  const std::int64_t chunk_rows_, chunk_columns_;  ///< at most, of any chunk
+  const std::int64_t chunk_rows_, chunk_columns_;  ///< of any chunk, at most
   Stream stream_;
   PanelBuffer rows_, columns_[2];
   DoublePass pass_;

@@ -1,7 +1,8 @@
-// The k nearest among the pairs of two blocks of points, or of one with itself.
+// Finds the k nearest among the pairs of two blocks of points, or of one with
+// itself.
 //
-// On one device: a task of a search by blocks is as much as one device is
-// given, and its worker holds no other.
+// It uses one device: a search by blocks gives each device a task of its own,
+// and its worker holds no other device.
 
 #include <algorithm>
 #include <vector>
@@ -18,9 +19,9 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// Where there is no room for both sides: each side's points as queries among
-/// the other's, by a search that needs none; or the graph of one side. Each
-/// pair is met twice then, but for a graph.
+/// Used where there is no room for both sides: each side's points are queries
+/// among the other's, in a search that needs less memory, or one side has its
+/// graph. Each pair is then computed twice, except in a graph.
 class BySearches {
  public:
   BySearches(const Request& request, const Between& between,
@@ -48,7 +49,7 @@ class BySearches {
   }
 
  private:
-  /// first_row, first_point: in the answer's rows, of the first of each.
+  /// first_row, first_point: the rows of the answer of the first of each.
   void search(const BlockRows& points, const std::vector<std::int64_t>& skip,
               const BlockRows* queries,
               const std::vector<std::int64_t>& query_skip,
@@ -104,7 +105,7 @@ class BySearches {
   Stats stats_;
 };
 
-/// By both sides on the first device.
+/// Uses both sides on the first device.
 Stats by_block_pair(const BlockWork& work, const UsedDevices& gpus,
                     Progress* progress, PairLists& found) {
   Workers workers(progress, num_pieces(work));
@@ -132,7 +133,7 @@ void find_between(const Request& asked, const Between& between,
   const Clock::time_point start = Clock::now();
   const BlockRows blocks(points, between.a, between.b);
   Request request = request_of_blocks(asked, points, blocks);
-  request.devices.resize(1, 0);  // the first, named or not
+  request.devices.resize(1, 0);  // the first, whether it was named or not
   const Sides sides(blocks, between, request.skip);
   PairLists found(between);
   if (sides.empty()) return found.write(blocks, answer);
@@ -163,8 +164,8 @@ void find_between(const Request& asked, const Between& between,
   if (!sides.alone && fits) {
     all = by_block_pair(work, gpus, progress, found);
   } else {
-    // A search has failed where one of the k is beyond a double's range. Of
-    // some of the points that ends the list only.
+    // A search fails if one of the k distances exceeds the range of doubles.
+    // For a part of the points this only ends the list.
     try {
       all = by_searches();
     } catch (const RangeFailure&) {

@@ -21,11 +21,12 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Of all pairs in doubles.
+// The side of a chunk where all pairs are computed in doubles.
 constexpr std::int64_t kChunkSide = 4096;
-// Entries of lists that come to the host at a time: 256 MiB with their numbers.
+// Entries of lists that are copied to the host at a time: 256 MiB with their
+// numbers.
 constexpr std::int64_t kMostEntries = std::int64_t{1} << 24;
-// Points that the filter's form is learnt from: half of them of either side.
+// Points from which the filter's form is learnt, half of them from either side.
 constexpr std::int64_t kSampled = 64;
 static_assert(kSampled / 2 <= kLeastSideFiltered, "either has so many");
 
@@ -43,7 +44,7 @@ Sides::Sides(const BlockRows& blocks, const Between& between,
       skip.end() - std::lower_bound(skip.begin(), skip.end(), a);
   const std::int64_t not_of_b =
       static_cast<std::int64_t>(skip.size()) - not_of_a;
-  // The columns first: the larger side.
+  // The larger side becomes the columns, which come first.
   if (b - not_of_a > a - not_of_b) {
     num_columns = append(a, b, skip);
     num_rows = append(0, a, skip);
@@ -108,7 +109,7 @@ std::int64_t num_pieces(const BlockWork& work) {
   return 1 + side * side;
 }
 
-/// What lists of some rows are on the host.
+/// The lists of some rows on the host.
 struct BlockPair::Batch {
   Batch(std::int64_t rows, std::int64_t k, bool with_correlation)
       : correlation(with_correlation ? rows * k : 0),
@@ -148,10 +149,10 @@ void BlockPair::run() {
     in_doubles(of_rows, 0, columns);
 }
 
-/// Both sides in the first form that pays.
+/// Puts both sides in the first form that pays.
 FormedPoints BlockPair::formed(const std::vector<std::int32_t>& places) {
-  // A fair sample are the places about where the sides meet, each of which is
-  // shuffled: two ranges of a user's points may be far apart.
+  // The places around the boundary of the two sides are a fair sample, since
+  // each side is shuffled. Two ranges of a user's points may be far apart.
   const Panel sample =
       points_.panel(Place{work_.sides.num_columns - kSampled / 2}, kSampled);
   Sought sought;
@@ -166,8 +167,8 @@ FormedPoints BlockPair::formed(const std::vector<std::int32_t>& places) {
       work_.pairs().num_slots(), stream_);
 }
 
-/// Leaves in `left` the places whose lists overflowed. Returns whether to go
-/// on.
+/// Leaves the places whose lists overflowed in `left`. Returns whether to
+/// continue.
 bool BlockPair::filter(std::vector<std::int32_t>& left) {
   const BlockPairs pairs = work_.pairs();
   const std::vector<std::int32_t> places = pairs.places();
@@ -208,7 +209,7 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
   return rerank(pass.cut.lists, places, left);
 }
 
-/// A slot's first threshold is what its point's limit says.
+/// A slot's first threshold comes from its point's limit.
 void BlockPair::set_thresholds(const Cut& cut, const SimilarityUnits& units,
                                const std::vector<std::int32_t>& places) {
   std::vector<float> thresholds(places.size(), std::nanf(""));
@@ -223,7 +224,7 @@ void BlockPair::set_thresholds(const Cut& cut, const SimilarityUnits& units,
   stream_.wait();
 }
 
-/// The nearest of the candidates, some slots at a time.
+/// Finds the nearest of the candidates, some slots at a time.
 bool BlockPair::rerank(const CandidateLists& lists,
                        const std::vector<std::int32_t>& places,
                        std::vector<std::int32_t>& left) {
@@ -268,7 +269,7 @@ bool BlockPair::rerank(const CandidateLists& lists,
   return true;
 }
 
-/// Whether a list without a limit lacks some: sums that are no numbers.
+/// Returns whether a list without a limit is incomplete because of NaN sums.
 bool BlockPair::is_short(std::int64_t place, std::int64_t size) const {
   const Sides& sides = work_.sides;
   const std::int64_t others =
@@ -277,8 +278,9 @@ bool BlockPair::is_short(std::int64_t place, std::int64_t size) const {
          work_.between.limit(row_at(place)) == HUGE_VAL;
 }
 
-/// All pairs of the points at these places with those of `count` places from
-/// `first` on, in the contract's doubles. Returns whether to go on.
+/// Computes all pairs of the points at these places with those of `count`
+/// places from `first` on, in the contract's doubles. Returns whether to
+/// continue.
 bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
                            std::int64_t first, std::int64_t count) {
   const std::int64_t num_rows = static_cast<std::int64_t>(places.size());
@@ -299,7 +301,7 @@ bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
   const auto bring = [&](std::int64_t row, std::int64_t some) {
     upload(d_places, places.data() + row, some, stream_);
     Panel rows = gathered.gather(points_, d_places.data(), some, stream_);
-    // Of two sides no point is its own.
+    // With two sides, no pair is a point with itself.
     if (!work_.sides.alone) rows.ids = nullptr;
     return rows;
   };
@@ -322,8 +324,8 @@ bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
   return go_on;
 }
 
-/// The first `count` lists to the host. row_places: of each list its row of
-/// `rows`, device memory; null: in their order. Waits for the stream.
+/// Copies the first `count` lists to the host. row_places: of each list its row
+/// of `rows`, device memory; null: in order. Waits for the stream.
 void BlockPair::bring_lists(Batch& batch, const Lists& lists,
                             std::int64_t count, const std::int32_t* row_places,
                             const double* rows, const double* row_sums) {

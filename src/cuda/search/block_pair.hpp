@@ -1,12 +1,12 @@
 #pragma once
 
-// The k nearest among the pairs of two blocks, on a device that holds both:
-// find_between() of backend.hpp, where there is room.
+// Finds the k nearest among the pairs of two blocks, on a device that holds
+// both: find_between() of backend.hpp, where memory allows it.
 //
-// Both sides are there in doubles and in the filter's form. Its kernels meet
-// each pair once, for both its points, from thresholds that the limits give;
-// the exact step ranks what is left. Lists that overflowed, and all of metrics
-// without a filter, are done by all pairs in doubles.
+// The device holds both sides in doubles and in the filter's form. The filter's
+// kernels compare each pair once, for both its points, from thresholds that the
+// limits give; the exact step ranks the candidates. Lists that overflowed, and
+// all lists of metrics without a filter, are computed by all pairs in doubles.
 
 #include <cstdint>
 #include <vector>
@@ -29,7 +29,7 @@ namespace cuda {
 /// The points of the blocks, by rows of the answer, in an order of places: all
 /// of one side, shuffled, then all of the other. Alone: one side.
 struct Sides {
-  /// skip: rows that are left out, ascending.
+  /// skip: rows to leave out, ascending.
   Sides(const BlockRows& blocks, const Between& between,
         const std::vector<std::int64_t>& skip);
 
@@ -45,7 +45,7 @@ struct Sides {
     const double n = static_cast<double>(num_columns);
     return alone ? n * (n - 1) / 2 : n * static_cast<double>(num_rows);
   }
-  /// As many neighbours as any point can have.
+  /// Returns the largest number of neighbours that a point can have.
   std::int64_t most_neighbours() const {
     return alone ? num_columns - 1 : std::max(num_columns, num_rows);
   }
@@ -55,42 +55,42 @@ struct Sides {
                       const std::vector<std::int64_t>& skip);
 };
 
-/// What is to be done on the device.
+/// The work of the device.
 struct BlockWork {
   const Request& request;  ///< of the blocks' rows
   const Between& between;
   const Sides& sides;
   RowRecipe prepare;
   DistanceRule rule;
-  std::int64_t k;       ///< no more than a point can have
+  std::int64_t k;       ///< at most the neighbours of a point
   FilterChoice filter;  ///< none: all pairs in doubles
   int multiprocessors;
   bool correlation;
 
   std::int64_t num_places() const {
-    // What a chunk reads beyond its last point is there.
+    // A chunk may read beyond its last point.
     return whole_tiles(sides.size()) + kChunkUnit;
   }
   BlockPairs pairs() const { return {sides.num_columns, sides.num_rows}; }
 };
 
-/// What a device holds for it.
+/// Returns the bytes that a device holds for it.
 double bytes_of(const BlockWork& work);
 
-/// The filter, where one pays; none: all pairs in doubles.
+/// Returns the filter, if one pays; none: all pairs in doubles.
 FilterChoice filter_of(const Request& request, const Sides& sides,
                        std::int64_t k, const GpuFacts& facts);
 
-/// Pieces of the work, by which progress is told, about.
+/// Returns the approximate number of pieces of the work, for progress.
 std::int64_t num_pieces(const BlockWork& work);
 
-/// Made and run on one host thread, whose current device it uses.
+/// Constructed and run on one host thread, whose current device it uses.
 class BlockPair {
  public:
   BlockPair(const BlockWork& work, Workers& workers, PairLists& found);
   BlockPair(const BlockPair&) = delete;
   BlockPair& operator=(const BlockPair&) = delete;
-  /// After a failure, what is under way still uses the buffers.
+  /// After a failure, work in progress still uses the buffers.
   ~BlockPair() { cudaStreamSynchronize(stream_.get()); }
 
   void run();
@@ -113,7 +113,7 @@ class BlockPair {
                    const double* row_sums);
   void take(const Batch& batch, std::int64_t list, std::int64_t place,
             std::int64_t size);
-  /// Of the answer.
+  /// Returns the row of the answer.
   std::int64_t row_at(std::int64_t place) const {
     return work_.sides.points.order.id[static_cast<std::size_t>(place)];
   }

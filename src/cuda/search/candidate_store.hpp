@@ -1,7 +1,7 @@
 #pragma once
 
-// The memory of candidate lists (exact/candidates.hpp). Who asks for lists asks
-// here; what kernels get is a view.
+// Owns the memory of candidate lists (exact/candidates.hpp); kernels receive
+// views.
 
 #include <cstdint>
 #include <vector>
@@ -12,50 +12,54 @@
 namespace fsknn {
 namespace cuda {
 
-/// Lists of some slots on the current device, who stands in the slots, and
-/// which rows are to be done again. The views hold for as long as it lives.
+/// Lists of some slots on the current device, the points in the slots, and the
+/// rows to recompute. Views are valid as long as it lives.
 class CandidateStore {
  public:
   struct Shape {
     std::int64_t num_slots = 0;
     std::int32_t capacity = 0;  ///< of a list
-    std::int64_t num_rows = 0;  ///< points with lists here: all may be redone
+    std::int64_t num_rows = 0;  ///< points with lists here: all may be
+                                ///< recomputed
     bool bounds = true;         ///< whether rows may be filtered again
   };
-  /// All but the entries and the ids.
+  /// Allocates all but the entries and the ids.
   CandidateStore(const Shape& shape, const Stream& stream);
   CandidateStore(const CandidateStore&) = delete;
   CandidateStore& operator=(const CandidateStore&) = delete;
 
-  /// Entries of its own, from here on.
+  /// Allocates entries of its own.
   void hold_entries();
-  /// Entries in memory of lists that are not needed any more, and stay.
+  /// Uses the entries of lists that are no longer needed, and whose memory
+  /// stays valid.
   void borrow_entries(const CandidateLists& from) {
     lists_.entries = from.entries;
   }
 
-  /// The first `count` slots are used, with the points at these places (-1:
-  /// none). `places` must stay until the stream has come by.
+  /// Uses the first `count` slots, with the points at these places (-1: none).
+  /// `places` must stay valid until the stream has copied it.
   void place(const std::int32_t* places, std::int64_t count,
              const Stream& stream);
-  /// The same, where the device writes the places, which it is given, and the
-  /// counts, thresholds and bounds.
+  /// Does the same where the device writes the places, to the returned memory,
+  /// and the counts, thresholds and bounds.
   std::int32_t* place_there(std::int64_t count) {
     lists_.num_slots = count;
     return places_.data();
   }
-  /// Columns are the same slots. ids: by place, device memory, that stay.
+  /// Makes columns the same slots. ids: by place, device memory that must stay
+  /// valid.
   void meet_own(const std::int32_t* ids);
-  /// The same, of ids [count] that are copied from the host.
+  /// Does the same with ids [count] copied from the host.
   void hold_ids(const std::int32_t* ids, std::int64_t count,
                 const Stream& stream);
-  /// Columns are others: device memory that stays; see CandidateLists.
+  /// Makes columns other points, in device memory that must stay valid; see
+  /// CandidateLists.
   void meet(const std::int32_t* column_places, const std::int32_t* column_ids,
             const std::int32_t* row_ids);
 
-  /// Of the slots in use.
+  /// Returns the lists of the slots in use.
   const CandidateLists& lists() const { return lists_; }
-  /// Of all slots that there is memory for.
+  /// Returns the lists of all slots that have memory.
   CandidateLists all_lists() const {
     CandidateLists all = lists_;
     all.num_slots = counts_.size();
@@ -64,14 +68,14 @@ class CandidateStore {
   RedoRows redo() { return {redo_places_.data(), redo_count_.data()}; }
   void clear_redo(const Stream& stream);
 
-  // These wait for the stream.
+  // The following functions wait for the stream.
 
-  /// Of slots first .. end - 1.
+  /// Returns the counts of slots first .. end - 1.
   std::vector<std::int32_t> counts(Slot first, Slot end,
                                    const Stream& stream) const;
-  /// How many candidates those have whose lists have not overflowed.
+  /// Returns the number of candidates in lists that have not overflowed.
   double num_candidates(Slot first, Slot end, const Stream& stream) const;
-  /// The places of rows that are to be done again, ascending.
+  /// Returns the places of rows to recompute, ascending.
   std::vector<std::int32_t> to_redo(const Stream& stream) const;
 
  private:

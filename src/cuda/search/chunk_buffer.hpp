@@ -12,12 +12,12 @@
 namespace fsknn {
 namespace cuda {
 
-/// Room for a chunk on the current device.
+/// Memory for a chunk on the current device.
 class ChunkBuffer {
  public:
-  /// For chunks of at most so many rows and columns. padded: features of a row;
-  /// undo: what takes off the matrix's scaling; turned: with room for chunks
-  /// that columns select from, too.
+  /// For chunks of at most this many rows and columns. padded: features of a
+  /// row; undo: removes the matrix's scaling; turned: also holds transposed
+  /// chunks, from which columns select.
   ChunkBuffer(std::int64_t most_rows, std::int64_t most_columns,
               std::int64_t padded, PowerOfTwo undo, bool turned = false)
       : stride_(most_columns),
@@ -27,7 +27,7 @@ class ChunkBuffer {
         distances_(most_rows * most_columns),
         turned_(turned ? most_rows * most_columns : 0) {}
 
-  /// The chunk that these rows and columns make.
+  /// Returns the chunk of these rows and columns.
   Chunk chunk(const Panel& rows, const Panel& columns) {
     Chunk chunk;
     chunk.rows = rows.rows;
@@ -42,14 +42,14 @@ class ChunkBuffer {
     chunk.stride = stride_;
     return chunk;
   }
-  /// The same, for the lists of the columns as well.
+  /// Returns the same with its transpose, for the lists of the columns.
   Chunk chunk_for_both(const Panel& rows, const Panel& columns) {
     Chunk both = chunk(rows, columns);
     both.turned = turned_.data();
     both.turned_stride = turned_stride_;
     return both;
   }
-  /// Of a panel with itself.
+  /// Returns the chunk of a panel with itself.
   Chunk own_chunk(const Panel& points) {
     Chunk own = chunk(points, points);
     own.turned = own.distances;
@@ -58,8 +58,8 @@ class ChunkBuffer {
     return own;
   }
 
-  /// Of that chunk the nearest of each row: all but what tells a point from
-  /// itself.
+  /// Returns the selection of the nearest of each row of that chunk, without
+  /// the exclusion of a point from its own neighbours.
   Selection selection(const Panel& rows, const Panel& columns,
                       const Lists& lists) const {
     Selection selection;
@@ -73,7 +73,8 @@ class ChunkBuffer {
     return selection;
   }
 
-  /// Of a chunk for both, the nearest of each column, which are rows here.
+  /// Returns the selection of the nearest of each column, as rows of the
+  /// transpose.
   Selection turned_selection(const Panel& rows, const Panel& columns,
                              const Lists& lists) const {
     Selection selection = this->selection(columns, rows, lists);
@@ -89,12 +90,12 @@ class ChunkBuffer {
   DeviceBuffer<double> turned_;     ///< [most_columns x most_rows] or nothing
 };
 
-/// Room for the k nearest of each of some rows, on the current device.
+/// Memory for the k nearest of each of some rows, on the current device.
 class ListBuffer {
  public:
   ListBuffer(std::int64_t num_rows, std::int64_t k)
       : k_(k), distance_(num_rows * k), index_(num_rows * k) {}
-  /// Of the rows from that one on.
+  /// Returns the lists from this row on.
   Lists lists(std::int64_t first_row = 0) {
     Lists lists;
     lists.distance = distance_.data() + first_row * k_;

@@ -1,9 +1,9 @@
-// How many of all pairs of points have a value in each of some bins: every pair
-// in the contract's doubles, counted on the devices.
+// Counts all pairs of points by the bin of their value: the devices compute
+// every pair in the contract's doubles.
 //
-// Filters would not help here: on a GPU whose doubles are fast all pairs take
-// no longer than reranking the hundredth or so that lies within a filter's
-// error of some break, where there are as many bins as are usual.
+// Filters would not help. With the usual number of bins, about a hundredth of
+// the pairs are within a filter's error of some break. On a GPU with fast
+// doubles, computing those takes as long as all pairs.
 
 #include <algorithm>
 #include <atomic>
@@ -24,10 +24,10 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Of resident points: smaller ones waste less where a chunk meets itself.
+// For resident points: smaller chunks waste less on the diagonal.
 constexpr std::int64_t kResidentSide = 4096;
 
-/// One device's counts.
+/// The counts of one device.
 class CountedPairs {
  public:
   CountedPairs(const PairsWork& work, const PairBins& bins, Workers& workers)
@@ -50,7 +50,7 @@ class CountedPairs {
   }
   CountedPairs(const CountedPairs&) = delete;
   CountedPairs& operator=(const CountedPairs&) = delete;
-  /// After a failure, what is under way still uses the buffers.
+  /// After a failure, work in progress still uses the buffers.
   ~CountedPairs() { cudaStreamSynchronize(chunks_.stream().get()); }
 
   void run(std::atomic<std::int64_t>& next) {
@@ -74,7 +74,7 @@ class CountedPairs {
     });
   }
 
-  /// By one thread at a time.
+  /// Must be called by one thread at a time.
   void add_to(PairCounts& all) {
     const Stream& stream = chunks_.stream();
     std::vector<unsigned long long> counts(bins_.num_slots());

@@ -1,8 +1,9 @@
 #pragma once
 
-// Rows against points in the contract's doubles, for lists of the nearest: all
-// pairs of points that come in panels, what a filter left, and two blocks.
-// Where rows and points come from, and where lists go, is the caller's.
+// Compares rows with points in the contract's doubles, for lists of the
+// nearest: all pairs of points that come in panels, the rows that a filter
+// left, and two blocks. The caller supplies rows and points, and receives the
+// lists.
 
 #include <algorithm>
 #include <cstdint>
@@ -17,18 +18,18 @@
 namespace fsknn {
 namespace cuda {
 
-/// Which lists, of what.
+/// The kind of lists.
 struct DoubleLists {
   const MetricEntry& metric;
   std::int64_t padded, k;
   PowerOfTwo undo;  ///< takes off the matrix's scaling
 };
 
-/// A batch of rows and a chunk of the points at a time.
+/// Processes a batch of rows and a chunk of the points at a time.
 class DoublePass {
  public:
-  /// most_columns: of a panel of points. in_order: rows are points of those
-  /// that come by, and both are panels of them in the same order.
+  /// most_columns: of a panel of points. in_order: rows are some of the points,
+  /// and both are panels of them in the same order.
   DoublePass(const DoubleLists& of, Workers& workers, const Stream& stream,
              std::int64_t most_rows, std::int64_t most_columns,
              bool in_order = false)
@@ -40,10 +41,10 @@ class DoublePass {
         chunk_(most_rows, most_columns, of.padded, of.undo),
         lists_(most_rows, of.k) {}
 
-  /// bring(first, count) gives rows first .. of num_rows, ids their own
-  /// numbers, or null where they are none of the points; for_points(use) calls
-  /// use(panel) for all points and returns whether to go on; take(first, rows)
-  /// deals with the rows' lists, and returns that too.
+  /// bring(first, count) returns rows first .. of num_rows, where ids are their
+  /// own numbers, or null if they are not among the points. for_points(use)
+  /// calls use(panel) for all points and returns whether to continue.
+  /// take(first, rows) receives the rows' lists, and returns that too.
   template <class Bring, class ForPoints, class Take>
   bool run(std::int64_t num_rows, Bring bring, ForPoints for_points,
            Take take) {
@@ -82,8 +83,8 @@ class DoublePass {
   double pairs_ = 0;
 };
 
-/// Calls use(panel) for so many points of a panel at a time, two such under
-/// way. `use` returns whether to go on; so does this.
+/// Calls use(panel) for at most `most` points of a panel at a time, two such in
+/// progress. `use` returns whether to continue, and so does this.
 template <class Use>
 bool for_parts(const Panel& all, std::int64_t padded, std::int64_t most,
                const Stream& stream, Use use) {

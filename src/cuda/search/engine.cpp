@@ -26,7 +26,7 @@ std::int64_t size_without(const RowSource& points,
   return points.num_points() - static_cast<std::int64_t>(skip.size());
 }
 
-/// What a plan that cannot be cut any smaller needs, there must be.
+/// Checks that there is enough memory for a plan that cannot be made smaller.
 void check_fits(const Plan& plan, double bytes_usable, int device) {
   if (plan.streamed && bytes_usable > 0 && plan.bytes_peak > bytes_usable)
     throw PlanFailure(PlanFailure::Held::two_chunks, plan.bytes_peak,
@@ -36,7 +36,7 @@ void check_fits(const Plan& plan, double bytes_usable, int device) {
 CudaPlan make_plan(const Request& request, const RowSource& points,
                    const RowSource* queries, const Neighbours& out,
                    const UsedDevices& gpus, const PointStore& store) {
-  // What the store holds is used, or goes.
+  // Memory of the store counts as free: it is reused or released.
   const GpuFacts facts =
       facts_of(store.as_if_free(gpus.all()), request.max_device_memory);
   PlanInput input = plan_input(
@@ -46,7 +46,7 @@ CudaPlan make_plan(const Request& request, const RowSource& points,
   input.bytes_made_from =
       bytes_made_from(points) +
       (queries == nullptr ? 0.0 : bytes_made_from(*queries));
-  // Points and queries are each prepared by a basis of their own.
+  // Points and queries each have a basis of their own for preparation.
   if (request.covariates != nullptr)
     input.bytes_made_from += 2.0 * request.covariates->bytes();
   input.num_workers = gpus.count();
@@ -63,7 +63,8 @@ void emit_missing_rows(const PointOrder& order, const Neighbours& out,
       emit_missing(out, AnswerRow::of(i), k);
 }
 
-/// The parts of a filtered search. None goes before the work of all is over.
+/// The parts of a filtered search. No part is destroyed until all have
+/// finished.
 template <class Part>
 struct FilterParts {
   explicit FilterParts(int count) : parts(static_cast<std::size_t>(count)) {}
@@ -74,7 +75,7 @@ struct FilterParts {
   std::vector<std::unique_ptr<Part>> parts;
 };
 
-/// The parts of a team, each device's own, `pieces` of work in all.
+/// Runs the parts of a team, one for each device, with `pieces` of work in all.
 template <class Part, class Team>
 void run_team(const Search& search, Team& team, const UsedDevices& gpus,
               std::int64_t pieces, Progress* progress, Stats& stats) {
@@ -89,7 +90,7 @@ void run_team(const Search& search, Team& team, const UsedDevices& gpus,
   });
 }
 
-/// The work of a filtered plan, each device its blocks' slabs.
+/// Runs a filtered plan: each device has its blocks' slabs.
 template <class Part>
 void run_filtered(const Search& search, const UsedDevices& gpus,
                   Progress* progress, Stats& stats) {
@@ -98,7 +99,7 @@ void run_filtered(const Search& search, const UsedDevices& gpus,
                  stats);
 }
 
-/// Filtered queries, each device an equal part of them.
+/// Runs filtered queries: each device has an equal part of them.
 void run_queries(const Search& search, const UsedDevices& gpus,
                  Progress* progress, Stats& stats) {
   const int count = search.plan.num_workers;
@@ -115,7 +116,7 @@ void run_queries(const Search& search, const UsedDevices& gpus,
   });
 }
 
-/// The float64 pass over all pairs, each device its segment.
+/// Runs the float64 pass over all pairs: each device has its segment.
 template <class Part>
 void run_segments(const Search& search, const UsedDevices& gpus,
                   Progress* progress, Stats& stats) {
@@ -135,7 +136,8 @@ void run_segments(const Search& search, const UsedDevices& gpus,
   });
 }
 
-/// A graph by groups, where one search does all. Returns whether it did.
+/// Makes a graph by groups in a single search, if that is possible. Returns
+/// whether it did.
 bool find_groups(const Request& request, const RowSource& points,
                  const Neighbours& out, Progress* progress, Stats* stats,
                  PointStore& store) {
@@ -178,7 +180,7 @@ void find_neighbours(const Request& asked, const RowSource& points,
       PointStore store;
       if (find_groups(request, points, out, progress, stats, store)) return;
     }
-    // Read once, for all groups.
+    // Reads the points once for all groups.
     if (!points.made_when_read())
       return HeldPoints(request, points)
           .find_neighbours(request, queries, out, progress, stats);
@@ -218,7 +220,8 @@ void find_with_store(const Request& asked, const RowSource& points,
   const CudaPlan plan = make_plan(request, points, queries, out, gpus, store);
   if (plan.streamed) store.clear();
 
-  // Shuffled where the filter's thresholds need it, else in their own order.
+  // The points are shuffled if the filter's thresholds need it, otherwise in
+  // their own order.
   const MetricEntry& metric = *request.metric;
   const int exponent =
       common_exponent(request, points, queries, request.num_threads);

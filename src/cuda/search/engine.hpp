@@ -1,6 +1,6 @@
 #pragma once
 
-// Searches by a store of points, which outlives them.
+// Searches with a store of points, which must outlive them.
 
 #include "core/base/progress.hpp"
 #include "core/contract/request.hpp"
@@ -11,13 +11,13 @@
 namespace fsknn {
 namespace cuda {
 
-/// find_neighbours() of backend.hpp, its points prepared in the store.
+/// Does find_neighbours() of backend.hpp, with points prepared in the store.
 void find_with_store(const Request& request, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
                      Progress* progress, Stats* stats, PointStore& store);
 
-/// find_within() of backend.hpp. Points stay prepared in the store where there
-/// is room for them whole.
+/// Does find_within() of backend.hpp. Points stay prepared in the store if all
+/// of them fit.
 void find_within_with_store(const Request& request, const Within& within,
                             const RowSource& points, const RowSource* queries,
                             WithinAnswer& answer, Progress* progress,

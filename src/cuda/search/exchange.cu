@@ -11,16 +11,16 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// Lists of some slots: entries and counts of the first of them on.
+/// Lists of some slots: the entries and counts from the first of them on.
 struct OtherLists {
   const Candidate* entries;
   const std::int32_t* counts;
   Slot first_slot, end_slot;
 };
 
-// Adds the other device's entries to the own lists, one warp a slot. A list
-// that has no room for them, or that overflowed there, says so by its count.
-// Grid: x over slots. Block: kThreads. Shared: none.
+// Appends another device's entries to the own lists, one warp a slot. The count
+// of a list shows if it has no room for them, or overflowed there. Grid: x over
+// slots. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     append_lists(const CandidateLists lists, const OtherLists from) {
   const std::int64_t at =
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreads)
         is_overflowed(more) || more > room ? lists.capacity + 1 : count + more;
 }
 
-// Adds up a number of each word and its place. Grid: any, x. Block: kThreads.
+// Sums a hash of each word and its place. Grid: any, x. Block: kThreads.
 // Shared: none.
 __global__ void __launch_bounds__(kThreads)
     add_words(const std::uint32_t* words, std::int64_t count,
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x % kWarp == 0) atomicAdd(sum, own);
 }
 
-/// Lets the current device read `other`'s memory, where it can.
+/// Lets the current device read `other`'s memory, if possible.
 bool can_read(int device, int other) {
   int can = 0;
   CUDA_CHECK(cudaDeviceCanAccessPeer(&can, device, other));
@@ -69,7 +69,7 @@ bool can_read(int device, int other) {
   const cudaError_t code = injected("cudaDeviceEnablePeerAccess")
                                ? fault_error()
                                : cudaDeviceEnablePeerAccess(other, 0);
-  cudaGetLastError();  // or the next check would find it
+  cudaGetLastError();  // otherwise the next check would report it
   return code == cudaSuccess || code == cudaErrorPeerAccessAlreadyEnabled;
 }
 
@@ -177,7 +177,7 @@ bool Exchange::publish(const Stream& stream) {
   const CandidateLists& lists = own().lists;
   for (const FilterShare& other : team_.shares) {
     if (&other == &own()) continue;
-    // All that read the lists that are emptied here have done so, too.
+    // All devices that read the lists emptied here have finished, too.
     other.merged->hold(stream);
     const std::int64_t first = other.first_slot.value;
     const std::size_t count =

@@ -1,9 +1,9 @@
 #pragma once
 
-// What the devices of a filtered search show each other between rounds. Each
-// has lists for all slots and fills them by the pairs of its own slabs; each
-// slot has an owner, who gathers what the others found for it, cuts, and lets
-// them know the new threshold.
+// The exchange between devices of a filtered search after each round. Each
+// device has lists for all slots, and fills them from the pairs of its own
+// slabs. Each slot has an owner, which gathers the others' candidates for it,
+// cuts, and publishes the new threshold.
 
 #include <cstdint>
 #include <vector>
@@ -18,12 +18,13 @@
 namespace fsknn {
 namespace cuda {
 
-/// Of so many bytes of device memory, whole words of 32 bits: the same of the
-/// same, and hardly ever of others. Waits for the stream.
+/// Returns a digest of device memory, in whole words of 32 bits: equal data
+/// have equal digests, other data almost never. Waits for the stream.
 std::uint64_t digest_of(const void* words, std::int64_t bytes,
                         const Stream& stream);
 
-/// For LearntForms. words, bytes: what shows what the filter learnt.
+/// Makes the record for LearntForms. words, bytes: data that depend on what the
+/// filter learnt.
 LearntForm learnt_form(const PairFilter& filter, bool suits, const void* words,
                        std::int64_t bytes, const Stream& stream);
 
@@ -36,9 +37,9 @@ struct FilterShare {
   const Event* merged = nullptr;  ///< its own slots are cut
 };
 
-/// All shares; made before the workers start, filled in by each for itself.
+/// All shares: made before the workers start, filled in by each for itself.
 struct FilterTeam {
-  /// The first `count` devices.
+  /// Takes the first `count` devices.
   FilterTeam(const std::vector<Device>& devices, int count)
       : shares(static_cast<std::size_t>(count)) {
     for (std::size_t at = 0; at < shares.size(); ++at)
@@ -46,36 +47,37 @@ struct FilterTeam {
   }
   Workers* workers = nullptr;
   std::vector<FilterShare> shares;
-  /// The filter's rows of all slots, where they stand in the host's memory.
+  /// The filter's rows of all slots, where they are in the host's memory.
   PinnedBuffer<unsigned char> host_rows;
   int size() const { return static_cast<int>(shares.size()); }
 };
 
-/// One device's dealings with the others. Used by its worker.
+/// The exchange of one device with the others. Used by its worker.
 class Exchange {
  public:
   Exchange(FilterTeam& team, int own);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  /// The slots that this device owns; before begin().
+  /// Sets the slots that this device owns; before begin().
   void own_slots(Slot first, Slot end) {
     share().first_slot = first;
     share().end_slot = end;
   }
-  /// Shows the others this device's lists. Returns whether to go on.
+  /// Publishes this device's lists. Returns whether to continue.
   bool begin(const CandidateLists& lists);
 
-  /// At the end of a round: what the others found for the own slots comes into
-  /// the own lists. Returns whether to go on.
+  /// Copies what the others found for the own slots into the own lists, at the
+  /// end of a round. Returns whether to continue.
   bool gather(const Stream& stream);
 
-  /// After the own slots were cut: the others' thresholds come here, and their
-  /// lists are emptied. Returns whether to go on.
+  /// Copies the others' thresholds here and empties their lists, after the own
+  /// slots were cut. Returns whether to continue.
   bool publish(const Stream& stream);
 
-  /// After the last round, when nothing is under way here. Returns whether to
-  /// go on: then no other device uses this one's lists any more.
+  /// Ends the exchange after the last round, when no work is in progress here.
+  /// Returns whether to continue: then no other device uses this one's lists
+  /// any more.
   bool end() {
     if (!team_.workers->meet()) return false;
     share().lists = {};
@@ -92,8 +94,9 @@ class Exchange {
   FilterTeam& team_;
   int own_;
   std::vector<bool> direct_;  ///< whether each share's memory can be read
+                              ///< directly
   Event found_, merged_;
-  // Lists of some slots of a device whose memory cannot be read from here.
+  // Copies of lists of a device whose memory cannot be read from here.
   DeviceBuffer<Candidate> staged_entries_;
   DeviceBuffer<std::int32_t> staged_counts_;
 };

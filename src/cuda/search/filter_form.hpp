@@ -13,7 +13,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// Room for some slots on the current device.
+/// Memory for some slots on the current device.
 class FilterForm {
  public:
   FilterForm(const PairFilter& filter, std::int64_t num_slots)
@@ -21,7 +21,7 @@ class FilterForm {
         rows_(num_slots * filter.row_bytes()),
         values_(num_slots * filter.floats_a_slot()) {}
 
-  /// Before rows are made: padding's are zeros.
+  /// Sets padding to zeros, before rows are made.
   void clear(const Stream& stream) {
     clear_from(rows_, 0, stream);
     if (values_.size() > 0) clear_from(values_, 0, stream);
@@ -31,7 +31,7 @@ class FilterForm {
            static_cast<double>(values_.size()) * 4;
   }
   FilterRows rows() { return first(num_slots_); }
-  /// The first so many slots as if there were no others.
+  /// Returns the first slots as if there were no others.
   FilterRows first(std::int64_t num_slots) {
     return {rows_.data(), values_.data(), num_slots};
   }
@@ -42,9 +42,9 @@ class FilterForm {
   DeviceBuffer<float> values_;
 };
 
-/// Points that a device holds in double, in the first form that suits them: of
-/// this one and what may take its place, what a sample says, and then all of
-/// them once they are made.
+/// Points that a device holds in double, in the first form that suits them:
+/// this one or those that may replace it. A sample decides first, then all rows
+/// once they are made.
 struct FormedPoints {
   std::unique_ptr<PairFilter> filter;
   std::unique_ptr<FilterForm> form;
@@ -67,7 +67,7 @@ struct FormedPoints {
       rows = made.filter->rows().otherwise();
     }
   }
-  /// By what the filter has learnt. Waits for the stream.
+  /// Makes the rows as the filter has learnt. Waits for the stream.
   void make_rows(const PreparedRows& points,
                  const std::vector<std::int32_t>& slot_of,
                  const Stream& stream) {

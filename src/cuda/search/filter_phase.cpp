@@ -10,19 +10,19 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Points that a filter is learnt from, and by which one of several is chosen:
-// as many of each row's nearest are among these as matter to that.
+// The numbers of points from which a filter learns, and by which one of several
+// is chosen. The latter includes enough of each row's nearest for that choice.
 constexpr std::int64_t kSample = 64, kSampleToChoose = 2048;
-// Of a panel, where there is memory: some milliseconds' worth.
+// The size of a panel, if memory allows it: some milliseconds of work.
 constexpr std::int64_t kLongPanel = std::int64_t{64} << 20;
 
-/// Learnt from some of the points.
+/// Makes a filter that has learnt from some of the points.
 std::unique_ptr<PairFilter> filter_of_panels(const PanelsPart& part,
                                              const RowsInForm& rows) {
   const Search& search = part.search;
   PanelBuffer& buffer = part.panels.buffers[0];
   const bool chosen = rows.otherwise().form != NumberForm::none;
-  // Points are shuffled: the first of them are a sample.
+  // Points are shuffled, so the first of them are a sample.
   FilterSample sample;
   sample.count = std::min({chosen ? kSampleToChoose : kSample,
                            part.num_points(), buffer.most_rows()});
@@ -79,7 +79,7 @@ PanelPhase::PanelPhase(const PanelsPart& part, const RowsInForm& rows)
   }
   upload(panel_places_, slot_places_.data(), panel_places_.size(), part.stream);
   upload(panel_slots_, panel_slots.data(), panel_slots_.size(), part.stream);
-  part.stream.wait();  // the vector goes
+  part.stream.wait();  // the vector is freed
 }
 
 bool PanelPhase::make_all(PanelBuffer (&panels)[2], const FilterRows& to) {
@@ -91,7 +91,7 @@ bool PanelPhase::make_all(PanelBuffer (&panels)[2], const FilterRows& to) {
     return part_.workers.go_on();
   };
   if (!for_panels(part_.panels.from, panels, stream, make)) return false;
-  // Of all rows, so that devices agree.
+  // The test covers all rows, so that devices agree.
   suits_ = filter_->suits(stream);
   stream.wait();
   return true;
@@ -130,7 +130,7 @@ FilterPhase::FilterPhase(const PanelsPart& part, const RowsInForm& rows,
   pass_.rounds = rounds_of_graph(part.search, team, own);
   pass_.rounds.fill_blocks = shape_.fill_blocks;
   pass_.rounds.growth = shape_.growth;
-  pass_.rounds.risk = 0.0;  // lists wait to be reranked
+  pass_.rounds.risk = 0.0;  // lists wait for the exact step
   pass_.exchange = &exchange;
   pass_.workers = &part.workers;
   pass_.part = FilterPass::Part::after_first;
@@ -140,7 +140,7 @@ FilterPhase::FilterPhase(const PanelsPart& part, const RowsInForm& rows,
   pass_.cut.first_slot = layout.first_slot;
   pass_.cut.end_slot = layout.end_slot;
   exchange.own_slots(layout.first_slot, layout.end_slot);
-  part.stream.wait();  // the vector goes
+  part.stream.wait();  // the vector is freed
 }
 
 bool FilterPhase::make_rows() {
@@ -158,7 +158,7 @@ bool FilterPhase::make_rows() {
 }
 
 bool FilterPhase::make_all_rows() {
-  // The lists are not there yet: panels may be as large as they will be.
+  // The lists are not allocated yet, so panels may use their memory.
   const Stream& stream = part_.stream;
   const std::int64_t padded = part_.search.columns.padded;
   const std::int64_t lists = part_.layout.num_slots * shape_.capacity *
@@ -201,8 +201,8 @@ bool FilterPhase::fill() {
     start_narrowing(lists, candidates_.lists(), pass.cut.first_slot,
                     pass.cut.end_slot, stream.get());
   }
-  // Lists that are too short for what was kept say so. What is in lists from
-  // here on are pairs of two points, as the rounds are.
+  // A list that is too short for the kept candidates reports it by its count.
+  // From here on lists hold pairs of two points, as rounds do.
   Cut cut = pass_.cut;
   cut.all_valid = true;
   start_cut(cut, stream.get());
@@ -229,8 +229,8 @@ bool FilterPhase::collect(FilteredGraph& found, Stats& stats) {
     const std::int32_t place = layout.row_places[own];
     const std::int32_t slot = layout.slots[static_cast<std::size_t>(place)];
     std::int32_t count = counts[static_cast<std::size_t>(slot)];
-    // Overflowed; or too few, where sums are no numbers; or so many that the
-    // memory is used up.
+    // The list overflowed, has too few entries (NaN sums), or exceeds the
+    // remaining memory.
     if (count < part_.search.plan.k || first[own] + count > room) {
       found.redone.push_back(static_cast<std::int64_t>(own));
       count = 0;
@@ -252,7 +252,7 @@ bool FilterPhase::collect(FilteredGraph& found, Stats& stats) {
          collect_widely(found, stats);
 }
 
-/// By longer lists, in the memory of those that are not needed any more.
+/// Uses longer lists, in the memory of those no longer needed.
 bool FilterPhase::collect_widely(FilteredGraph& found, Stats& stats) {
   const FilterLayout& layout = part_.layout;
   RedoneRows rows;

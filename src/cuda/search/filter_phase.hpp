@@ -1,8 +1,8 @@
 #pragma once
 
 // The first phase of a graph whose points come in panels
-// (graph_by_filter_panels.hpp): the filter's rows stay, with short lists, and
-// leave candidates that wait for the exact step.
+// (graph_by_filter_panels.hpp). The filter's rows stay, with short lists, and
+// the candidates wait for the exact step.
 
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// What all phases of one device's part read.
+/// The inputs that all phases of one device's part read.
 struct PanelsPart {
   const Search& search;
   Workers& workers;
@@ -27,34 +27,34 @@ struct PanelsPart {
   Panels panels;
   std::int64_t num_points() const { return search.columns.size(); }
   const FilterStreaming& shape() const { return search.plan.streaming; }
-  /// Pairs that may wait where so many rows are to be redone: besides them
-  /// something has to stay, or rows to be done in doubles.
+  /// Returns the number of pairs that may wait if this many rows are
+  /// recomputed: there must also be room for a panel, or for rows in doubles.
   std::int64_t room_for_pairs(std::int64_t num_redone) const;
 };
 
-/// The points in a filter's form, a panel at a time: what the two first phases
-/// have in common.
+/// Makes the points in a filter's form, a panel at a time: the part that the
+/// first two phases share.
 class PanelPhase {
  public:
   PanelPhase(const PanelPhase&) = delete;
   PanelPhase& operator=(const PanelPhase&) = delete;
 
-  /// After the rows were made. If not, another phase, of what takes the form's
-  /// place, begins anew.
+  /// To be called after the rows were made. If it returns false, another phase
+  /// starts with the next form.
   bool suits() const { return suits_; }
   const RowsInForm& rows() const { return filter_->rows(); }
 
  protected:
-  /// The filter in this form, or in one that may take its place: learnt from
-  /// some of the points, before any of its rows are made. The same on every
-  /// device.
+  /// Makes the filter in this form, or in one that may replace it. It learns
+  /// from some of the points, before any of its rows are made, and is the same
+  /// on every device.
   PanelPhase(const PanelsPart& part, const RowsInForm& rows);
   ~PanelPhase() = default;
 
-  /// All points, and whether the form suits them. Waits for the stream. Returns
-  /// whether to go on.
+  /// Makes all points' rows, and tests whether the form suits them. Waits for
+  /// the stream. Returns whether to continue.
   bool make_all(PanelBuffer (&panels)[2], const FilterRows& to);
-  /// Tells the other devices; words, bytes: see learnt_form().
+  /// Reports to the other devices; words, bytes: see learnt_form().
   void tell(LearntForms::Stage stage, const void* words, std::int64_t bytes);
 
   const PanelsPart& part_;
@@ -63,23 +63,23 @@ class PanelPhase {
   const std::unique_ptr<PairFilter> filter_;
   std::vector<std::int32_t> own_places_;   ///< of owned points, in panels
   std::vector<std::int32_t> slot_places_;  ///< the same by slot; -1: padding
-  /// By slot that, and by where panels bring a point its slot.
+  /// By slot the panel place, and by panel place the slot.
   DeviceBuffer<std::int32_t> panel_places_, panel_slots_;
 
  private:
   bool suits_ = false;
 };
 
-/// What the phase leaves.
+/// The result of the phase.
 struct FilteredGraph {
   WaitingList pairs;  ///< of all owned points
   /// Owned points without pairs, by their rows, ascending,
   std::vector<std::int64_t> redone;
-  /// and what longer lists found for them; nothing where there are none.
+  /// and the candidates that longer lists found for them, if any.
   WideCandidates wide;
 };
 
-/// Other devices read its lists: it must live until all have met after the last
+/// Other devices read its lists. It must live until all have met after the last
 /// round, or until none works any more.
 class FilterPhase : public PanelPhase {
  public:
@@ -87,16 +87,17 @@ class FilterPhase : public PanelPhase {
   FilterPhase(const PanelsPart& part, const RowsInForm& rows,
               const FilterTeam& team, int own, Exchange& exchange);
 
-  // In this order. Each returns whether to go on, and waits for the stream.
+  // To be called in this order. Each returns whether to continue, and waits for
+  // the stream.
 
-  /// The points in the filter's form, a panel at a time, and, if that suits
-  /// them, empty lists.
+  /// Makes the points in the filter's form, a panel at a time, and empty lists
+  /// if the form suits them.
   bool make_rows();
-  /// The first round, whose lists are long, for some slots at a time.
+  /// Does the first round, whose lists are long, for some slots at a time.
   bool fill();
-  /// The other rounds. After it no other device reads the lists.
+  /// Does the other rounds. After it no other device reads the lists.
   bool run(Stats& stats);
-  /// The candidates, and again those of rows that overflowed.
+  /// Collects the candidates, and repeats the filter for rows that overflowed.
   bool collect(FilteredGraph& found, Stats& stats);
 
   const CandidateLists& lists() const { return candidates_.lists(); }

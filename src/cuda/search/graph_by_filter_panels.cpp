@@ -39,7 +39,7 @@ void GraphByFilterPanels::run() {
   Unranked unranked;
   const WaitAtEnd wait(stream_);
   if (!filter(found)) return;
-  // Only the filter needed it, and nobody reads its lists any more.
+  // Only the filter needed it, and no device reads its lists any more.
   filter_phase_.reset();
   row_range_phase_.reset();
   unranked.pairs = std::move(found.pairs);
@@ -54,8 +54,8 @@ void GraphByFilterPanels::run() {
   stats_.streamed = true;
 }
 
-/// Begins the phase with the points in the first form that suits them, and
-/// tells of it. Returns whether to go on.
+/// Starts the phase with the points in the first form that suits them, and
+/// reports that form. Returns whether to continue.
 template <class Phase, class... More>
 bool GraphByFilterPanels::begin(std::unique_ptr<Phase>& phase, More&... more) {
   for (RowsInForm rows = part_.search.plan.shape.rows;;) {
@@ -85,15 +85,15 @@ bool GraphByFilterPanels::filter(FilteredGraph& found) {
   return phase.fill() && phase.run(stats_) && phase.collect(found, stats_);
 }
 
-/// What longer lists found waits with all the rest, as much as there is room
-/// for. What is to be done in doubles is left in `unranked.redone`.
+/// Lets the candidates of longer lists wait with the others, as far as memory
+/// allows. Rows to compute in doubles remain in `unranked.redone`.
 void GraphByFilterPanels::keep_wide(FilteredGraph& found, Unranked& unranked) {
   if (found.wide.counts.empty()) {
     unranked.redone = std::move(found.redone);
     return;
   }
   const bool on_host = part_.shape().by_row_ranges();
-  // On the host no more than all lists of the filter would have held.
+  // The host holds no more than all lists of the filter would have held.
   const std::int64_t room =
       (on_host ? layout_.num_owned() * part_.shape().capacity
                : part_.room_for_pairs(
@@ -126,10 +126,11 @@ void GraphByFilterPanels::keep_wide(FilteredGraph& found, Unranked& unranked) {
   CUDA_CHECK(cudaMemcpyAsync(unranked.wide_pairs.columns(), columns.data(),
                              columns.size() * sizeof(std::int32_t),
                              cudaMemcpyDefault, stream_.get()));
-  stream_.wait();  // `columns` goes
+  stream_.wait();  // `columns` is freed
 }
 
-/// Rows that overflowed longer lists too. Returns whether to go on.
+/// Recomputes rows that overflowed longer lists too. Returns whether to
+/// continue.
 bool GraphByFilterPanels::redo(Unranked& unranked) {
   if (unranked.redone.empty()) return true;
   std::vector<std::int32_t> ids;

@@ -1,11 +1,11 @@
 #pragma once
 
-// A graph by a filter where the points do not fit the device in doubles: the
-// filter's rows stay, with short lists, or come by from the host's memory for a
-// range of the lists at a time; doubles come in panels, once to make the
-// filter's rows and again for the exact step. Each phase holds its memory for
-// as long as it runs: filter_phase.hpp or stretch_phase.hpp, redo_panels.hpp,
-// rerank_phase.hpp.
+// Makes a graph by a filter where the points do not fit on the device in
+// doubles. The filter's rows stay, with short lists, or come from the host's
+// memory for a range of the lists at a time. Doubles come in panels, once to
+// make the filter's rows and again for the exact step. Each phase holds its
+// memory only while it runs: filter_phase.hpp or stretch_phase.hpp,
+// redo_panels.hpp, rerank_phase.hpp.
 
 #include <cstdint>
 #include <memory>
@@ -52,7 +52,8 @@ class GraphByFilterPanels {
   const PanelsPart part_;
   FilterTeam& team_;
   const int own_;
-  /// Others read its lists: after a failure it stays as long as this does.
+  /// Other devices read its lists: after a failure it must live as long as this
+  /// does.
   std::unique_ptr<FilterPhase> filter_phase_;
   std::unique_ptr<RowRangePhase> row_range_phase_;
   Clock::time_point start_;

@@ -17,11 +17,12 @@ namespace cuda {
 namespace {
 
 static_assert(kThreads == kFilterBlock, "a thread a slot");
-// Points that the filter's form is learnt from: so many, where the lists, which
-// are not there yet, will take more memory than they do.
+// Limits of the number of points from which the filter's form is learnt. Within
+// them, the sample uses the memory that the lists will take later.
 constexpr std::int64_t kLeastSampled = 256, kMostSampled = 2048;
 
-/// What the lists of list blocks begin with. All pointers are device memory.
+/// The initial values of the lists of list blocks. All pointers are device
+/// memory.
 struct Beginning {
   const ListBlock* blocks;          ///< [list blocks]
   const std::int32_t* data_places;  ///< [data slots]
@@ -38,7 +39,7 @@ struct Beginning {
   CandidateLists lists;  ///< counts, thresholds, bounds
 };
 
-// Grid: one block a list block. Block: a thread a slot. Shared: none.
+// Grid: one block a list block. Block: one thread a slot. Shared: none.
 __global__ void __launch_bounds__(kThreads) begin_lists(const Beginning begin) {
   const ListBlock own = begin.blocks[blockIdx.x];
   const std::int64_t slot =
@@ -59,8 +60,8 @@ __global__ void __launch_bounds__(kThreads) begin_lists(const Beginning begin) {
   begin.lists.bounds[slot] = -CUDART_INF_F;
 }
 
-// The same of blocks that are only looked in. Grid: one block a block of slots.
-// Block: a thread a slot. Shared: none.
+// Does the same for blocks that serve only as columns. Grid: one block a block
+// of slots. Block: one thread a slot. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     copy_blocks(const std::int32_t* block_of, const std::int32_t* data_places,
                 const float* values, std::int64_t data_slots,
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(kThreads)
     list_values[v * slots + slot] = values[v * data_slots + from];
 }
 
-// What another device has found: entries that are not empty. Grid: x over
+// Takes another device's results: the entries that are not empty. Grid: x over
 // entries. Block: any. Shared: none.
 __global__ void take_found(const double* distance, const std::int32_t* index,
                            std::int64_t count, double* own_distance,
@@ -173,7 +174,7 @@ GroupsByFilter::GroupsByFilter(const Search& search, GroupTeam& team, int own)
       list_rows(block_of_.data(), values_.data(), slot_rows_.size());
   set_points(*formed_.filter, pass_.work.rows, columns_);
   pass_.cut.redo.by_slot = exact_.redo.by_slot = true;
-  // What it writes into rows is for lists' copies of them, too.
+  // The values that it writes into rows are for the lists' copies of them, too.
   formed_.filter->set_errors(pass_.cut, data_rows(), data_rows(), stream_);
   formed_.filter->set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
                              stream_);
@@ -192,8 +193,8 @@ FilterRows GroupsByFilter::list_rows(const std::int32_t* blocks, float* values,
   return rows;
 }
 
-/// The points in the first form that suits them. Places are by group: the
-/// sample is of all.
+/// Puts the points in the first form that suits them. Places are by group, so
+/// the sample is drawn from all.
 void GroupsByFilter::make_form() {
   const std::int64_t n = columns_.ids.size() > 0 ? search_.columns.size() : 0;
   const std::int64_t entries =
@@ -245,7 +246,7 @@ void GroupsByFilter::run() {
   stats_.seconds_emit = answer_.seconds();
 }
 
-/// The lists of a batch. Returns whether to go on.
+/// Finds the lists of a batch. Returns whether to continue.
 bool GroupsByFilter::meet(const GroupBatch& batch) {
   const std::int64_t blocks = static_cast<std::int64_t>(batch.blocks.size());
   const std::int64_t slots = blocks * kFilterBlock;
@@ -270,7 +271,7 @@ bool GroupsByFilter::meet(const GroupBatch& batch) {
   CUDA_CHECK(cudaGetLastError());
 
   set_slots({0}, {slots});
-  // Of the lists of few neighbours hardly an entry stays.
+  // For few neighbours, almost no entry remains in a list.
   const bool hardly_any = pass_.cut.k <= FillRule::most &&
                           pass_.cut.row_slack == nullptr &&
                           batch.most_filled == kFilterBlock;
@@ -280,7 +281,7 @@ bool GroupsByFilter::meet(const GroupBatch& batch) {
   return workers_.go_on();
 }
 
-/// Its launches, whose jobs go through one table.
+/// Returns its launches, whose jobs share one table.
 FilterSchedule GroupsByFilter::schedule(const GroupBatch& batch) {
   FilterSchedule all;
   for (const GroupLaunch& launch : batch.launches) {
@@ -293,7 +294,7 @@ FilterSchedule GroupsByFilter::schedule(const GroupBatch& batch) {
     jobs.ends_round = launch.ends_round;
     jobs.filled = launch.fill ? batch.most_filled : 0;
     jobs.counted = jobs.filled > 0;
-    // What fills lists is some of it padding's or the row's own.
+    // Filling writes some entries of padding or of the row's own point.
     jobs.all_valid = !launch.fill;
     jobs.listed = jobs_.data();
     all.launches.push_back(jobs);
@@ -305,11 +306,11 @@ FilterSchedule GroupsByFilter::schedule(const GroupBatch& batch) {
   return all;
 }
 
-/// Lists that overflowed, together with others that look in the same blocks and
-/// have the same number. Returns whether to go on.
+/// Recomputes lists that overflowed, together with those of the same number
+/// that are compared with the same blocks. Returns whether to continue.
 bool GroupsByFilter::redo(const GroupBatch& batch) {
   const std::vector<std::int32_t> slots = candidates_.to_redo(stream_);
-  // By target, the own group where that is left out, and the list.
+  // By target, the own group if it is left out, and the list.
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>,
            std::vector<std::pair<std::int32_t, std::int32_t>>>
       alike;
@@ -395,7 +396,7 @@ Lists GroupsByFilter::found_from(std::int64_t row) {
   return lists;
 }
 
-/// What the others found for this device's share of the points.
+/// Gathers what the other devices found for this device's share of the points.
 void GroupsByFilter::gather() {
   if (team_.size() == 1) return;
   const std::int64_t k = search_.plan.k * team_.num_lists;

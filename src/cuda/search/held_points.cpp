@@ -13,8 +13,8 @@
 namespace fsknn {
 namespace cuda {
 
-// Rows as they were read stay on the devices where they take no more than this
-// share of what may be used: they are there beside what is prepared from them.
+// Rows stay on the devices as they were read if they take at most this share of
+// the usable memory. Prepared points need memory beside them.
 static constexpr double kRawShare = 1.0 / 3;
 
 class HeldPoints::Impl {
@@ -40,14 +40,14 @@ class HeldPoints::Impl {
   void choose_features(const std::vector<std::int32_t>& numbers) {
     if (numbers == features_) return;
     if (!numbers.empty()) FeatureSubset(source_, numbers);  // throws
-    // What is prepared knows its source by where that is.
+    // Prepared points identify their source by its address.
     store_.clear();
     some_.reset();
     features_ = numbers;
   }
 
  private:
-  /// After on_our_devices().
+  /// To be called after on_our_devices().
   const RowSource& points() {
     const RowSource& whole = rows_ != nullptr ? *rows_ : source_;
     if (features_.empty()) return whole;
@@ -68,7 +68,7 @@ class HeldPoints::Impl {
     return ours;
   }
 
-  /// Sends the rows to all devices, at the first search, if there is room.
+  /// Sends the rows to all devices at the first search, if there is room.
   void hold(const Request& request) {
     if (asked_) return;
     asked_ = true;

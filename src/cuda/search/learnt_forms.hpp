@@ -1,8 +1,8 @@
 #pragma once
 
-// What the devices of one search learnt of its points, each for itself from the
-// same sample: the same, or a similarity that one found would be another number
-// to the next. Plain C++, for the host.
+// Compares what the devices of one search learnt, each by itself from the same
+// sample. They must agree, or one device would misread another's similarities.
+// Plain C++, for the host.
 
 #include <cstdint>
 #include <mutex>
@@ -14,13 +14,13 @@
 namespace fsknn {
 namespace cuda {
 
-/// The points in a filter's form, as one device has them.
+/// The points in a filter's form on one device.
 struct LearntForm {
   NumberForm form = NumberForm::none;
   bool centred = false;
   bool suits = true;
   std::int64_t row_bytes = 0;
-  std::uint64_t digest = 0;  ///< of what was made; 0 before that
+  std::uint64_t digest = 0;  ///< of the rows made; 0 before that
 
   bool operator==(const LearntForm& other) const {
     return form == other.form && centred == other.centred &&
@@ -29,14 +29,14 @@ struct LearntForm {
   }
 };
 
-/// A search has one, and each device's worker tells it before any of them reads
-/// what another found.
+/// A search has one. Each device's worker reports to it before any of them
+/// reads another's results.
 class LearntForms {
  public:
   enum class Stage { learnt, made };
 
-  /// asked: the form that this one was learnt instead of, or is. Throws
-  /// std::logic_error where another device told another.
+  /// asked: the form that this one replaces, or is. Throws std::logic_error if
+  /// another device reported another one.
   void tell(const RowsInForm& asked, Stage stage, const LearntForm& own) {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const Given& told : given_) {

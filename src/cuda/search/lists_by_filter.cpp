@@ -188,7 +188,7 @@ void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
   for (std::int64_t row0 = first_row; row0 < end_row; row0 += most) {
     const std::int64_t num_rows = std::min(most, end_row - row0);
     const Clock::time_point start = Clock::now();
-    // Queries that were done again may have left another.
+    // Recomputed queries may have left another form.
     if (!stored_.holds_form()) hold_form();
     const auto slot_of = [&](std::int32_t place) {
       return place - static_cast<std::int32_t>(row0);
@@ -202,7 +202,8 @@ void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
   stats_.seconds_emit = answer_.seconds();
 }
 
-/// A batch's candidates, and the nearest of them. Returns whether to go on.
+/// Finds a batch's candidates, and the nearest of them. Returns whether to
+/// continue.
 bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   const std::int64_t num_slots = query_slots(num_rows);
   std::vector<std::int32_t> places = counting(row0, num_rows);

@@ -1,9 +1,9 @@
 #pragma once
 
-// The nearest by a filter, of points that a device holds. Rows gather
-// candidates in lists; these are cut after each round, ranked by the contract's
-// doubles at last, and made again where they overflowed. In one of three
-// orders: a graph, on one device or several, where a pair is for both its
+// Finds the nearest by a filter, for points that a device holds. Rows gather
+// candidates in lists. These are cut after each round, ranked at the end in the
+// contract's doubles, and recomputed where they overflowed. There are three
+// orders: a graph on one or several devices, where a pair serves both its
 // points; queries, each device some of them; and groups (groups_by_filter.hpp).
 
 #include <array>
@@ -27,13 +27,13 @@
 namespace fsknn {
 namespace cuda {
 
-/// How many pairs the exact step made (ExactStep::counts).
+/// Counts the pairs that the exact step computed (ExactStep::counts).
 class ExactCounter {
  public:
   ExactCounter() : counts_(kExactCounts) {}
   unsigned long long* data() { return counts_.data(); }
   void clear(const Stream& stream) { clear_from(counts_, 0, stream); }
-  /// Since then; waits for the stream.
+  /// Returns the number since then; waits for the stream.
   double total(const Stream& stream) const {
     std::array<unsigned long long, kExactCounts> counts;
     download(counts.data(), counts_, kExactCounts, stream);
@@ -46,20 +46,21 @@ class ExactCounter {
   DeviceBuffer<unsigned long long> counts_;
 };
 
-/// Made and used on one host thread, whose current device it uses. The columns
-/// must have been shuffled: points that stand together must not be near.
+/// Constructed and used on one host thread, whose current device it uses. The
+/// columns must have been shuffled, so that adjacent points are not near each
+/// other.
 class ListsByFilter {
  public:
   ListsByFilter(const ListsByFilter&) = delete;
   ListsByFilter& operator=(const ListsByFilter&) = delete;
-  /// Until nothing of this device's work is under way: before any of its memory
-  /// goes, after a failure, too.
+  /// Waits until no work of this device is in progress. To be called before any
+  /// of its memory is freed, also after a failure.
   void wait() { cudaStreamSynchronize(stream_.get()); }
 
   const Stats& stats() const { return stats_; }
 
  protected:
-  /// What there is to be room for.
+  /// The memory needed.
   struct Room {
     CandidateStore::Shape candidates;
     std::int64_t lists = 0;    ///< of k neighbours
@@ -69,21 +70,21 @@ class ListsByFilter {
   ListsByFilter(const Search& search, Workers& workers, const Room& room);
   ~ListsByFilter() = default;
 
-  /// The columns in the filter's form, in the store.
+  /// Puts the columns in the filter's form, in the store.
   void hold_form();
-  /// What pairs are made of: a filter's rows of the columns, and the points of
-  /// both sides in double, `rows` the columns of a graph.
+  /// Sets the inputs of pairs: a filter's rows of the columns, and the points
+  /// of both sides in double. `rows` are the columns of a graph.
   void set_points(PairFilter& filter, const FilterRows& columns,
                   const DevicePoints& rows);
-  /// Of these slots, whose lists are empty, or filled in by the device.
+  /// Sets the slots, whose lists are empty or are filled in by the device.
   void set_slots(Slot first, Slot end);
-  /// Then: the filter's errors, and what rounds and the exact step are told of
-  /// them. May wait for the stream.
+  /// Then sets the filter's errors for the rounds and the exact step. May wait
+  /// for the stream.
   void begin_rounds(std::int64_t num_lists);
-  /// The nearest of the candidates.
+  /// Finds the nearest of the candidates.
   void rank();
-  /// Rows whose lists overflowed, of which slot_of() tells the slot of a place.
-  /// Returns whether to go on.
+  /// Recomputes rows whose lists overflowed; slot_of() maps a place to its
+  /// slot. Returns whether to continue.
   template <class SlotOf>
   bool redo(const DevicePoints& rows, SlotOf slot_of) {
     RedoneRows redone;
@@ -100,7 +101,8 @@ class ListsByFilter {
                       &stored_},
                      redone, stream_, stats_);
   }
-  /// What correlations of lists are made from; row_places: see CorrelationOf.
+  /// Returns the inputs of the correlations of lists; row_places: see
+  /// CorrelationOf.
   CorrelationOf correlated(const DevicePoints& rows, std::int64_t first_row,
                            const std::int32_t* row_places) const;
 
@@ -118,18 +120,18 @@ class ListsByFilter {
   Stats stats_;
 };
 
-/// A graph, the part of one device. Made and run on its worker; the parts of
-/// all devices must outlive the work of each, since they read each other's
-/// lists.
+/// The part of one device in a graph. Constructed and run on its worker. The
+/// parts of all devices must outlive the work of each, since they read each
+/// other's lists.
 class GraphByFilter : public ListsByFilter {
  public:
   GraphByFilter(const Search& search, FilterTeam& team, int own);
   ~GraphByFilter() { wait(); }
 
-  /// Finds and writes out the neighbours of the points that this device owns.
+  /// Finds and writes the neighbours of the points that this device owns.
   void run();
 
-  /// Pieces of work, by which progress is told, of all devices.
+  /// Returns the pieces of work of all devices, for progress.
   static std::int64_t num_launches(const FilterTeam& team,
                                    const Search& search);
 
@@ -143,20 +145,20 @@ class GraphByFilter : public ListsByFilter {
   DeviceBuffer<std::int32_t> list_rows_, row_places_;
 };
 
-/// Queries.
+/// The part of one device in a search of queries.
 class QueriesByFilter : public ListsByFilter {
  public:
   QueriesByFilter(const Search& search, Workers& workers);
   ~QueriesByFilter() { wait(); }
 
-  /// Finds and writes out the neighbours of these queries, by place.
+  /// Finds and writes the neighbours of these queries, by place.
   void run(std::int64_t first_row, std::int64_t end_row);
 
-  /// Pieces of work, by which progress is told, for so many queries.
+  /// Returns the pieces of work for this many queries, for progress.
   static std::int64_t num_launches(const Search& search, std::int64_t num_rows);
 
  private:
-  /// Queries that are done at a time.
+  /// Returns how many queries are processed at a time.
   static std::int64_t most_rows(const Search& search) {
     return queries_at_a_time(search.rows.size(), search.plan.k);
   }

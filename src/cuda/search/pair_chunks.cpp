@@ -9,14 +9,16 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Rows are read again for each split: few splits. A chunk's values take 2 GiB.
+// Rows are read again for each split, so splits should be few. A chunk's values
+// take 2 GiB.
 constexpr std::int64_t kLargestSide = 16384;
-// Points stay where chunks are then no smaller than this, or than is asked for.
+// Points stay on the device if chunks are then at least this large, or as large
+// as requested.
 constexpr std::int64_t kLeastSide = 4096;
 // A chunk's pairs are counted in 32 bits.
 constexpr std::int64_t kMostSide = 32768;
 
-/// What one device holds besides points that stay.
+/// Returns the bytes that one device holds besides points that stay.
 double bytes_for(const PairsWork& work, std::int64_t side, bool stay) {
   const Request& request = work.request;
   const bool ranked = request.metric->row_form == RowForm::ranked;
@@ -36,7 +38,7 @@ double bytes_for(const PairsWork& work, std::int64_t side, bool stay) {
          (graph ? 0.0 : bytes(work.rows));
 }
 
-/// The largest side of a chunk that fits, in whole tiles; 0: none does.
+/// Returns the largest side of a chunk that fits, in whole tiles; 0: none does.
 std::int64_t largest_side(const PairsWork& work, double bytes_usable,
                           bool stay) {
   const std::int64_t all =
@@ -109,7 +111,7 @@ PairChunks::PairChunks(const PairsWork& work)
   stream_.wait();
 }
 
-/// Until rows_ is released, where they do not stay.
+/// Valid until rows_ is released, where they do not stay.
 Panel PairChunks::row_panel(Place first, std::int64_t count) {
   if (held_ != nullptr && work_.graph()) return held_->panel(first, count);
   PanelStream& from = work_.graph() ? *from_columns_ : *from_queries_;

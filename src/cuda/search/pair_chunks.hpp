@@ -1,7 +1,7 @@
 #pragma once
 
-// All pairs in the contract's doubles, chunk by chunk. Points come in panels,
-// or stay on the devices for the searches after this one.
+// Computes all pairs in the contract's doubles, chunk by chunk. Points come in
+// panels, or stay on the devices for later searches.
 
 #include <atomic>
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// Which pairs, and what all devices know of them.
+/// The pairs to compute, and the settings that all devices share.
 struct PairsWork {
   /// rows: the same object as columns for all pairs of these.
   PairsWork(const Request& asked, const PlacedPoints& of_rows,
@@ -28,26 +28,27 @@ struct PairsWork {
   RowRecipe prepare;
   DistanceRule rule;
   int num_threads = 1;          ///< of the host, for each device
-  PointStore* store = nullptr;  ///< where columns stay; null: in panels
+  PointStore* store = nullptr;  ///< the store of columns; null: they come in
+                                ///< panels
   std::int64_t side = 0;        ///< of a chunk
-  double bytes_besides = 0.0;   ///< that a device holds for what becomes of it
+  double bytes_besides = 0.0;   ///< that a device holds for the results
   bool similarities = false;    ///< MetricEntry::similarity, not distances
 
   bool graph() const { return &rows == &columns; }
-  /// In whole tiles: panels of them are read so.
+  /// In whole tiles, because panels of them are read so.
   PointsToStore stored() const;
 };
 
-/// The side of chunks where points come in panels. Throws where none fits.
+/// Returns the side of chunks where points come in panels. Throws if none fits.
 std::int64_t side_in_panels(const PairsWork& work, double bytes_usable,
                             int device);
 
-/// The side of chunks where points stay in the work's store; 0: there is no
-/// room for them whole, beside chunks that are large enough.
+/// Returns the side of chunks where points stay in the work's store; 0: there
+/// is no room for all of them beside chunks that are large enough.
 std::int64_t side_beside_points(const PairsWork& work, const UsedDevices& gpus,
                                 double bytes_usable);
 
-/// Chunks in the same rows, of all of which there are num_chunks().
+/// Returns the number of rows of chunks; there are num_chunks() chunks in all.
 inline std::int64_t num_splits(const PairsWork& work) {
   return ceil_div(work.rows.size(), work.side);
 }
@@ -56,22 +57,23 @@ inline std::int64_t num_chunks(const PairsWork& work) {
   return work.graph() ? across * (across + 1) / 2 : num_splits(work) * across;
 }
 
-/// The part of one device. Made and run on one host thread.
+/// The part of one device. Constructed and run on one host thread.
 class PairChunks {
  public:
   explicit PairChunks(const PairsWork& work);
   PairChunks(const PairChunks&) = delete;
   PairChunks& operator=(const PairChunks&) = delete;
-  /// After a failure, what is under way still uses the buffers.
+  /// After a failure, work in progress still uses the buffers.
   ~PairChunks() { cudaStreamSynchronize(stream_.get()); }
 
   const Stream& stream() const { return stream_; }
 
   /// Calls use(rows, columns, chunk) for all chunks in the splits that `next`
-  /// gives out, after the chunk was put on the stream: products of rows of
-  /// length 1, else distances or similarities. Of all pairs of the same points
-  /// a chunk may have some twice, and points with themselves: row < column, by
-  /// places, is true for each pair once. `use` returns whether to go on.
+  /// hands out, after the chunk was put on the stream: products for rows of
+  /// length 1, otherwise distances or similarities. For all pairs of the same
+  /// points, a chunk may have some pairs twice, and points with themselves: row
+  /// < column, by places, is true for each pair once. `use` returns whether to
+  /// continue.
   template <class Use>
   void run(std::atomic<std::int64_t>& next, Use use) {
     const std::int64_t num_rows = work_.rows.size();
@@ -89,7 +91,7 @@ class PairChunks {
     }
     check();
   }
-  /// Those of all chunks so far.
+  /// Returns the pairs of all chunks so far.
   double pairs() const { return pairs_; }
 
  private:
@@ -98,7 +100,7 @@ class PairChunks {
   void check();
 
   /// Calls use(panel) for all columns from that place on. `use` returns whether
-  /// to go on; so does this.
+  /// to continue, and so does this.
   template <class Use>
   bool for_columns(Place first, Use use) {
     if (held_ == nullptr)
@@ -112,10 +114,10 @@ class PairChunks {
 
   const PairsWork& work_;
   Stream stream_;
-  const DevicePoints* const held_;  ///< the columns, where they stay
+  const DevicePoints* const held_;  ///< the columns, if they stay
   PanelBuffer rows_, columns_[2];
   ChunkBuffer chunk_;
-  std::unique_ptr<PanelStream> from_columns_;  ///< null where they stay
+  std::unique_ptr<PanelStream> from_columns_;  ///< null if they stay
   std::unique_ptr<PanelStream> from_queries_;  ///< null for a graph
   double pairs_ = 0.0;
 };

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a search of two blocks finds, on the host: of each row a list of any
-// length, as devices bring them, one range of rows after another.
+// Holds the results of a search of two blocks on the host: for each row a list
+// of any length, as devices deliver them, one range of rows after another.
 
 #include <cmath>
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// Used by one thread. Rows are those of the answer; points are meant by
-/// theirs.
+/// Used by one thread. Rows are those of the answer, and so are the numbers of
+/// points.
 class PairLists {
  public:
   explicit PairLists(const Between& between)
@@ -21,12 +21,12 @@ class PairLists {
         first_(static_cast<std::size_t>(between.num_rows()), 0),
         count_(first_.size(), 0) {}
 
-  /// A row's list by (distance, index): what counts of it. correlation: may be
-  /// null.
+  /// Takes the part of a row's list, by (distance, index), that belongs to the
+  /// answer. correlation: may be null.
   void take(std::int64_t row, std::int64_t size, const double* distance,
             const std::int32_t* points, const double* correlation) {
     const double limit = between_.limit(row);
-    if (limit == -HUGE_VAL) size = 0;  // not even what is beyond range
+    if (limit == -HUGE_VAL) size = 0;  // not even distances out of range
     while (size > 0 && !(distance[size - 1] <= limit)) --size;
     size = length_within_range(distance, size);
     const std::size_t at = static_cast<std::size_t>(row);
@@ -38,7 +38,7 @@ class PairLists {
       correlation_.insert(correlation_.end(), correlation, correlation + size);
   }
 
-  /// The answer, whose indices are those of all points, from 1.
+  /// Writes the answer, whose indices are those of all points, from 1.
   void write(const BlockRows& blocks, WithinRows& answer) const {
     answer.allocate(count_);
     for (std::size_t row = 0; row < count_.size(); ++row) {

@@ -9,9 +9,9 @@ namespace {
 
 constexpr int kPairsPerBlock = 32;
 
-// The contract's r of the neighbours in the panel: 8 threads, one a lane, make
-// a pair. In and out: see PanelPairs. Grid: x over entries of the lists. Block:
-// kPairsPerBlock * 8. Shared: none.
+// Computes the contract's r of the neighbours in the panel: 8 threads, one a
+// lane, compute a pair. In and out: see PanelPairs. Grid: x over entries of the
+// lists. Block: kPairsPerBlock * 8. Shared: none.
 __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
     correlate_with_panel(const PanelPairs p) {
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
     column =
         (p.places != nullptr ? p.places[index] : index) - p.columns.first.value;
   const bool here = column >= 0 && column < p.columns.count;
-  // All threads of a warp join together.
+  // The reduction needs all threads of the warp.
   if (!__any_sync(0xffffffffu, here)) return;
   const std::int64_t row = at / p.lists.k;
   if (!here) column = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Correlations of neighbours whose rows come in panels.
+// Computes correlations of neighbours whose rows come in panels.
 
 #include <cuda_runtime.h>
 
@@ -17,17 +17,17 @@ namespace cuda {
 struct PanelPairs {
   Panel rows, columns;
   const std::int32_t* places = nullptr;  ///< by number; null: the number
-  bool in_order =
-      false;  ///< the panel holds each entry's neighbour, one by one
+  bool in_order = false;  ///< entry by entry, the panel holds the neighbour
   std::int64_t padded = 0;
   Lists lists;
   double* correlation = nullptr;  ///< out: [rows x k]
 };
 
-/// Those of one panel.
+/// Computes those of one panel.
 void start_correlating(const PanelPairs& pairs, cudaStream_t stream);
 
-/// Of all points, which `from` brings in `panels`. Returns whether to go on.
+/// Computes those of all points, which `from` brings in `panels`. Returns
+/// whether to continue.
 bool correlate_all(PanelPairs pairs, PanelStream& from,
                    PanelBuffer (&panels)[2], Workers& workers,
                    const Stream& stream);

@@ -54,7 +54,7 @@ void StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
                              const Sought& sought, const Stream& stream) {
   formed_ = FormedPoints();
   const FilterBlocks blocks(static_cast<std::int64_t>(ids_.size()));
-  // Points are shuffled: the first of them are a sample.
+  // Points are shuffled, so the first of them are a sample.
   const FilterSample sample = {points_.prepared(), blocks.num_points, undo,
                                sought};
   formed_ = FormedPoints::make(*metric_, rows, sample, points_.prepared(),
@@ -90,7 +90,7 @@ StoredPoints& PointStore::get(const PointsToStore& asked,
     const std::lock_guard<std::mutex> lock(mutex_);
     own = &by_device_[current_device()];
   }
-  // Another thread has another device's.
+  // Another thread uses another device's entry.
   if (*own != nullptr && !(*own)->suits(asked)) own->reset();
   if (*own == nullptr) *own = std::make_unique<StoredPoints>(asked, stream);
   (*own)->tell(asked.learnt);

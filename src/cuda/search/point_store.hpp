@@ -1,7 +1,7 @@
 #pragma once
 
-// Prepared points on devices, from search to search of one set of points: what
-// a search finds there it need not prepare again.
+// Keeps prepared points on devices between searches of one set of points, so
+// that they are prepared once.
 
 #include <cstdint>
 #include <map>
@@ -20,7 +20,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// Which points are asked for, and how they are prepared.
+/// The points requested, and their preparation.
 struct PointsToStore {
   const PlacedPoints& points;
   const MetricEntry* metric;
@@ -34,33 +34,33 @@ struct PointsToStore {
   double bytes() const;
 };
 
-/// The columns of a search for the nearest.
+/// Returns the columns of a search for the nearest.
 PointsToStore columns_of(const Search& search);
 
-/// Points on one device, and in the filter's form once that is asked for.
+/// Points on one device, and in the filter's form once that is requested.
 class StoredPoints {
  public:
   StoredPoints(const PointsToStore& asked, const Stream& stream);
 
-  /// Whether they are what is asked for.
+  /// Returns whether they are the requested points.
   bool suits(const PointsToStore& asked) const;
-  /// Makes the form of such a filter, or the one that takes its place where it
-  /// does not suit, unless it was made for just that before: what is learnt for
-  /// fewer neighbours, say, may be another form, and a device that has it from
-  /// then must not meet one that learns now. undo: what distances are
-  /// multiplied by at last. Waits for the stream if so.
+  /// Makes the form of such a filter, or the form that replaces it if it does
+  /// not suit. It is kept only if the previous request was the same: a filter
+  /// that learnt for fewer neighbours, say, may have another form. A device
+  /// that kept it would then disagree with one that learns now. undo: the final
+  /// factor of distances. Waits for the stream if it makes a form.
   void hold_form(const RowsInForm& rows, PowerOfTwo undo, const Sought& sought,
                  const Stream& stream);
 
-  /// The same filter and form, by what it learns of these rows, which need not
-  /// be points; where PairFilter::may_learn_again(). hold_form() makes its own
-  /// anew after that. Waits for the stream.
+  /// Makes the same form from what the filter learns of these rows, which need
+  /// not be points; only if PairFilter::may_learn_again(). The next hold_form()
+  /// remakes its own. Waits for the stream.
   void learn_again(const PreparedRows& sample, std::int64_t count,
                    PowerOfTwo undo, const Stream& stream);
-  /// Whether the form is what hold_form() made.
+  /// Returns whether the form is the one that hold_form() made.
   bool holds_form() const { return asked_.form != NumberForm::none; }
 
-  /// Whom hold_form() tells from here on; null: nobody.
+  /// Sets the receiver of hold_form()'s reports; null: none.
   void tell(LearntForms* learnt) { learnt_ = learnt; }
 
   const DevicePoints& points() const { return points_; }
@@ -73,7 +73,7 @@ class StoredPoints {
                  const Stream& stream);
   std::vector<std::int32_t> slots() const;
 
-  // What they were made of.
+  // Their source and settings.
   const RowSource* const source_;
   const std::shared_ptr<const SampleWeights> weights_;
   const std::shared_ptr<const SampleCovariates> covariates_;
@@ -82,15 +82,15 @@ class StoredPoints {
   const std::vector<std::int32_t> ids_;  ///< by place
 
   DevicePoints points_;
-  // Asked for.
+  // The request.
   RowsInForm asked_;
   Sought sought_;
   LearntForms* learnt_ = nullptr;
   FormedPoints formed_;
 };
 
-/// One for each device, at most. One search at a time; its devices' threads at
-/// once.
+/// One entry for each device, at most. It serves one search at a time, whose
+/// devices' threads may run concurrently.
 class PointStore {
  public:
   PointStore() = default;
@@ -98,13 +98,13 @@ class PointStore {
   PointStore& operator=(const PointStore&) = delete;
   ~PointStore() { clear(); }
 
-  /// The points on the current device: those of a search before, where they
-  /// suit. They stay until the store goes, or holds others.
+  /// Returns the points on the current device: those of a previous search, if
+  /// they suit. They stay until the store is destroyed, or holds others.
   StoredPoints& get(const PointsToStore& asked, const Stream& stream);
 
   void clear() noexcept;
   double bytes_on(int device) const;
-  /// The devices as they would be if they held nothing of this.
+  /// Returns the devices as they would be if they held nothing of this.
   std::vector<Device> as_if_free(std::vector<Device> devices) const;
 
  private:

@@ -13,8 +13,9 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// By longer lists and the exact step. Leaves in `left` what is to be done in
-/// doubles. bounds: see WideFilter. Returns whether to go on.
+/// Recomputes rows by longer lists and the exact step. Rows to compute in
+/// doubles remain in `left`. bounds: see WideFilter. Returns whether to
+/// continue.
 bool redo_widely(const HeldSearch& held, const RedoneRows& rows,
                  const float* bounds, const Stream& stream, Stats& stats,
                  std::vector<std::int32_t>& left) {
@@ -35,7 +36,7 @@ bool redo_widely(const HeldSearch& held, const RedoneRows& rows,
     exact.redo = found.redo();
     exact.first_slot = {0};
     exact.end_slot = {found.lists().num_slots};
-    // Lists anew, all of them.
+    // The lists start empty.
     exact.begun = false;
     exact.estimated = false;
     exact.limits = {};
@@ -52,7 +53,7 @@ bool redo_widely(const HeldSearch& held, const RedoneRows& rows,
   return go_on;
 }
 
-// Fewer rows are done in doubles as fast.
+// Fewer rows are computed in doubles as fast.
 constexpr std::int64_t kLeastLearntFrom = 256;
 
 bool may_learn_from(const HeldSearch& held, std::int64_t num_rows) {
@@ -69,18 +70,18 @@ std::vector<T> on_host(const T* from, std::int64_t size, const Stream& stream) {
   return to;
 }
 
-/// Points that are far from what the filter learnt from.
+/// Points that are far from those that the filter learnt from.
 struct Unbounded {
-  /// Places of rows to be done again whose bound says nothing, so that no list
-  /// is long enough for them; ascending.
+  /// Places of rows to recompute that have no bound, so that no list is long
+  /// enough for them; ascending.
   std::vector<std::int32_t> rows;
-  /// Columns without a bound: some, as many as there may be.
+  /// Columns without a bound: some, up to a limit.
   std::vector<std::int32_t> columns;
-  /// A column that has one, like most of those.
+  /// A column with a bound, like most of those.
   std::int32_t bounded = -1;
 };
 
-/// Takes such rows out of those to be done again.
+/// Removes such rows from those to recompute.
 Unbounded take_unbounded(const HeldSearch& held, RedoneRows& rows,
                          const Stream& stream) {
   Unbounded taken;
@@ -107,7 +108,7 @@ Unbounded take_unbounded(const HeldSearch& held, RedoneRows& rows,
       on_host(cut.column_slack, num_slots, stream);
   const std::vector<std::int32_t> places =
       on_host(held.lists.column_places, num_slots, stream);
-  // In the memory that longer lists' rows take later.
+  // Uses the memory that longer lists' rows take later.
   constexpr std::int64_t most = 4096, bytes = std::int64_t{64} << 20;
   const std::size_t fit = static_cast<std::size_t>(
       std::min(most, bytes / (8 * held.exact.padded + 12)));
@@ -121,9 +122,9 @@ Unbounded take_unbounded(const HeldSearch& held, RedoneRows& rows,
   return taken;
 }
 
-/// The rows at these places against columns in doubles. for_points and take as
-/// of DoublePass::run(), the latter with the lists and the places (device
-/// memory) before its own. Returns whether to go on.
+/// Compares the rows at these places with columns in doubles. for_points and
+/// take are those of DoublePass::run(); take receives the lists and the places
+/// (device memory) first. Returns whether to continue.
 template <class ForPoints, class Take>
 bool meet_in_doubles(const HeldSearch& held,
                      const std::vector<std::int32_t>& places,
@@ -156,8 +157,8 @@ bool meet_in_doubles(const HeldSearch& held,
   return go_on;
 }
 
-/// Of each row the distance of its (at + 1)-th nearest among these columns,
-/// infinite where there are fewer. Returns whether to go on.
+/// Finds, for each row, the distance of its (at + 1)-th nearest among these
+/// columns, infinite if there are fewer. Returns whether to continue.
 bool distances_among(const HeldSearch& held,
                      const std::vector<std::int32_t>& rows,
                      const std::vector<std::int32_t>& columns, std::int64_t at,
@@ -188,15 +189,15 @@ bool distances_among(const HeldSearch& held,
   return meet_in_doubles(held, rows, stream, stats, for_points, take);
 }
 
-/// A row, and the distance of the k-th nearest of those it was held against.
+/// A row, and its k-th distance among the points compared.
 struct LimitedRow {
   std::int32_t place;
   double limit;
 };
 
-/// Of the rows those that are much nearer to k others without a bound than to
-/// what has one: a filter that learns from them will tell most points from
-/// their neighbours. `rows` keeps the others. Returns whether to go on.
+/// Takes the rows that are much nearer to k others without a bound than to a
+/// column with one: a filter that learns from them will separate most points
+/// from their neighbours. `rows` keeps the others. Returns whether to continue.
 bool take_worth_learning(const HeldSearch& held, Unbounded& unbounded,
                          const Stream& stream, Stats& stats,
                          std::vector<LimitedRow>& worth) {
@@ -217,7 +218,7 @@ bool take_worth_learning(const HeldSearch& held, Unbounded& unbounded,
   return true;
 }
 
-/// The columns' form by what the filter learns of some of the rows.
+/// Remakes the columns' form from what the filter learns of some of the rows.
 void learn_from(const HeldSearch& held, const std::vector<std::int32_t>& rows,
                 const Stream& stream) {
   constexpr std::int64_t most = 64;
@@ -232,11 +233,12 @@ void learn_from(const HeldSearch& held, const std::vector<std::int32_t>& rows,
                            held.search.undo, stream);
 }
 
-/// Rows with entries far beyond all others, say, or near each other and far
-/// from the rest, by a filter that has learnt from them, as long as it is
-/// enough for most of those left. They begin with the limits that they have:
-/// the first points that a row meets may all be as far from it, and would all
-/// be candidates. Leaves the rest in `unbounded`. Returns whether to go on.
+/// Recomputes rows by a filter that has learnt from them. Examples are rows
+/// with entries far beyond all others, or rows near each other and far from the
+/// rest. Repeats this while it is enough for most of the remaining rows. The
+/// rows start from their known limits: the first points compared with a row may
+/// all be equally far from it, and would all be candidates. The remaining rows
+/// stay in `unbounded`. Returns whether to continue.
 bool redo_learnt(const HeldSearch& held, Unbounded& unbounded,
                  const Stream& stream, Stats& stats) {
   std::vector<LimitedRow> now;
@@ -274,7 +276,7 @@ bool redo_learnt(const HeldSearch& held, Unbounded& unbounded,
   return true;
 }
 
-/// The rows at these places.
+/// Computes the rows at these places.
 bool redo_in_doubles(const HeldSearch& held,
                      const std::vector<std::int32_t>& places,
                      const Stream& stream, Stats& stats) {

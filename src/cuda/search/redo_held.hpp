@@ -1,6 +1,6 @@
 #pragma once
 
-// Rows done again where the device holds the points.
+// Recomputes rows where the device holds the points.
 
 #include "cuda/exact/candidates.hpp"
 #include "cuda/search/point_store.hpp"
@@ -13,18 +13,18 @@ struct PlaceRange {
   std::int64_t first, end;
 };
 
-/// The search that is over but for these rows.
+/// A search that is finished except for these rows.
 struct HeldSearch {
   const Search& search;
   const FilterPass& pass;
   const ExactStep& exact;      ///< of the search's own lists
-  const CandidateLists lists;  ///< of all slots; not needed any more
+  const CandidateLists lists;  ///< of all slots; no longer needed
   const DevicePoints& rows;
   const DevicePoints& columns;  ///< the same object for a graph
-  /// Places of columns that are met; none: all.
+  /// Ranges of places of the columns to compare; none: all.
   std::vector<PlaceRange> met = {};
-  /// The columns, if all of them are met and their form is not needed any more,
-  /// or is made anew; or null.
+  /// The columns, if all of them are compared and their form is no longer
+  /// needed, or will be remade; otherwise null.
   StoredPoints* stored = nullptr;
 
   std::int64_t num_met() const {
@@ -35,8 +35,8 @@ struct HeldSearch {
   }
 };
 
-/// The rows, ascending by place, to their lists among the nearest. Waits for
-/// the stream. Returns whether to go on.
+/// Computes the lists of the rows (ascending by place) and stores them in the
+/// nearest. Waits for the stream. Returns whether to continue.
 bool redo_held(const HeldSearch& held, const RedoneRows& rows,
                const Stream& stream, Stats& stats);
 

@@ -11,10 +11,11 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Each is ranked against each: more are done in doubles.
+// Candidates are ranked by comparing all with each other, so rows with more are
+// computed in doubles.
 constexpr std::int32_t kMostWaiting = 1024;
 
-/// What the filter found for its first `count` rows, to the end of `found`.
+/// Appends what the filter found for its first `count` rows to `found`.
 void take_waiting(WideFilter& filter, std::int64_t count, std::int64_t k,
                   const std::int32_t* panel_places, const Stream& stream,
                   WideCandidates& found) {
@@ -100,7 +101,7 @@ bool redo_in_doubles(const Search& search, const std::vector<std::int32_t>& ids,
       if (!correlate_all(pairs, panels.from, panels.buffers, workers, stream))
         return false;
     }
-    // Only now are the rows not needed any more.
+    // The rows are needed until here.
     own_rows.release(stream);
     const std::int64_t at = first * k, entries = rows.count * k;
     download(found.distance.data() + at, redo.lists().distance(), entries,

@@ -8,10 +8,10 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// An entry of a list that is written out: distance, correlation, number.
+// An entry of a list that is written: distance, correlation, number.
 constexpr std::int64_t kListDoubles = 3;
 
-/// Of the host's, those of a range of so many points, at most.
+/// Returns the most pairs of the host's in any range of this many points.
 std::int64_t most_pairs_of(const WaitingList& list, std::int64_t num_points,
                            std::int64_t row_range) {
   std::int64_t most = 0;
@@ -21,7 +21,8 @@ std::int64_t most_pairs_of(const WaitingList& list, std::int64_t num_points,
   return most;
 }
 
-/// Points that stay at a time: as many as fit beside what is held.
+/// Returns how many points stay at a time: as many as fit beside the other
+/// memory.
 std::int64_t rows_that_stay(const PanelsPart& part, const Unranked& unranked) {
   const std::int64_t n = part.num_points();
   const double owned = static_cast<double>(part.layout.num_owned());
@@ -33,11 +34,11 @@ std::int64_t rows_that_stay(const PanelsPart& part, const Unranked& unranked) {
       static_cast<double>(part.search.columns.padded) * 8 + 12;
   const double room = part.shape().bytes_usable - held;
   const auto equal = [&](std::int64_t stay) {
-    // Equal ranges are the least to carry.
+    // Equal ranges need the fewest copies.
     const std::int64_t row_ranges = (n + stay - 1) / stay;
     return std::min(stay, whole_tiles((n + row_ranges - 1) / row_ranges));
   };
-  // The host's pairs may be of few points that all stay.
+  // The host's pairs may belong to few points, which all stay.
   const std::int64_t least =
       unranked.pairs.on_host()
           ? kChunkUnit
@@ -45,7 +46,7 @@ std::int64_t rows_that_stay(const PanelsPart& part, const Unranked& unranked) {
   std::int64_t stay =
       static_cast<std::int64_t>(room / row_bytes) / kChunkUnit * kChunkUnit;
   stay = equal(std::min(whole_tiles(n), std::max(stay, least)));
-  // Beside those of the host's pairs that are theirs.
+  // Leaves room for the copy of their pairs from the host.
   while (stay > least &&
          static_cast<double>(stay) * row_bytes +
                  12.0 * static_cast<double>(
@@ -56,19 +57,21 @@ std::int64_t rows_that_stay(const PanelsPart& part, const Unranked& unranked) {
   return stay;
 }
 
-/// Whether so many rows' lists of k fit the memory of what stays.
+/// Returns whether this many rows' lists of k fit in the memory of the points
+/// that stay.
 bool written_from(const PanelBuffer& stay, std::int64_t rows, std::int64_t k) {
   return stay.size() / (kListDoubles * k) >= rows;
 }
 
-/// Rows whose lists are written out at a time.
+/// Returns the number of rows whose lists are written at a time.
 std::int64_t rows_written(const PanelsPart& part, const PanelBuffer& stay) {
   const std::int64_t planned = part.shape().write_rows;
   const std::int64_t fit = stay.size() / (kListDoubles * part.search.plan.k);
   if (!part.shape().by_row_ranges())
     return fit < planned ? planned
                          : std::min(fit, whole_tiles(part.num_points()));
-  // Fewer than the plan's, rather than in memory that it has not.
+  // Writes fewer rows than planned, rather than use memory that the plan lacks,
+  // unless not even a chunk unit fits.
   return fit < kChunkUnit ? planned : std::min(fit, planned);
 }
 
@@ -111,7 +114,8 @@ bool RerankPhase::run() {
   return true;
 }
 
-/// Its points' pairs with each other, and with those of all panels after it.
+/// Computes its points' pairs with each other, and with those of all later
+/// panels.
 bool RerankPhase::rerank(const Panel& panel) {
   const MetricEntry& metric = *part_.search.request.metric;
   const cudaStream_t stream = part_.stream.get();
@@ -145,7 +149,8 @@ bool RerankPhase::rerank(const Panel& panel) {
       panel.end());
 }
 
-/// The neighbours of the panel's points, all of whose pairs are reranked.
+/// Writes the neighbours of the panel's points, all of whose pairs are
+/// computed.
 void RerankPhase::write_out(const Panel& panel) {
   const std::int64_t k = part_.search.plan.k;
   double* const distances =
@@ -173,14 +178,14 @@ void RerankPhase::write_out(const Panel& panel) {
   }
 }
 
-/// Owned points' lists from their pairs.
+/// Ranks owned points' lists from their pairs.
 void RerankPhase::start_ranking_all(const Ranking& row_range) {
   const MetricEntry& metric = *part_.search.request.metric;
   Ranking ranking = row_range;
   ranking.pairs = unranked_.pairs.held();
   ranking.most_pairs = unranked_.pairs.most_pairs();
   start_ranking(metric, ranking, part_.stream.get());
-  // Over the empty lists of those that were filtered again.
+  // Overwrites the empty lists of points that were filtered again.
   const auto before = [&](std::int64_t own) {
     return std::lower_bound(unranked_.wide_own.begin(),
                             unranked_.wide_own.end(), own) -
@@ -195,7 +200,7 @@ void RerankPhase::start_ranking_all(const Ranking& row_range) {
   start_ranking(metric, ranking, part_.stream.get());
 }
 
-/// And over those of points that were done in doubles.
+/// Overwrites those of points that were computed in doubles.
 void RerankPhase::send_redone(const Ranking& ranking) {
   const std::vector<std::int64_t>& redone = unranked_.redone;
   const RowsInDoubles& lists = unranked_.redone_lists;

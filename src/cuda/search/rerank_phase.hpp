@@ -1,8 +1,8 @@
 #pragma once
 
 // The last phase of a graph whose points come in panels
-// (graph_by_filter_panels.hpp): candidates become distances as their rows come
-// by, and the nearest of them are written out.
+// (graph_by_filter_panels.hpp): it computes candidates' distances while their
+// rows are present, and writes the nearest.
 
 #include <cstdint>
 #include <vector>
@@ -13,14 +13,15 @@
 namespace fsknn {
 namespace cuda {
 
-/// What is to be reranked of a device's owned points, which are meant by their
+/// The candidates of a device's owned points, which are identified by their
 /// rows in the order of the user's numbers.
 struct Unranked {
   WaitingList pairs;  ///< of all of them
-  /// Of those that were filtered again (ascending): over their empty lists.
+  /// For points that were filtered again (ascending): they replace their empty
+  /// lists.
   std::vector<std::int32_t> wide_own;
   WaitingList wide_pairs;
-  /// Of those that were done in doubles (ascending).
+  /// For points that were computed in doubles (ascending).
   std::vector<std::int64_t> redone;
   RowsInDoubles redone_lists;
 };
@@ -30,12 +31,12 @@ class RerankPhase {
   RerankPhase(const PanelsPart& part, Unranked& unranked);
   RerankPhase(const RerankPhase&) = delete;
   RerankPhase& operator=(const RerankPhase&) = delete;
-  /// After a failure, what is under way still uses the buffers.
+  /// After a failure, work in progress still uses the buffers.
   ~RerankPhase();
 
-  /// As many points as fit stay, and all after them come by; then those that
-  /// come next. Each pair of panels is met once, for both its sides. Waits for
-  /// the stream. Returns whether to go on.
+  /// As many points as fit stay, and all later ones pass in panels; then the
+  /// next points stay. Each pair of panels is used once, for both its sides.
+  /// Waits for the stream. Returns whether to continue.
   bool run();
 
   double seconds_emit() const { return answer_.seconds(); }
@@ -50,8 +51,9 @@ class RerankPhase {
   Unranked& unranked_;
   DeviceBuffer<std::int32_t> panel_ids_, wide_own_;
   PanelBuffer stay_;
-  /// Lists that are written out, so many rows at a time: in the memory of what
-  /// stays, which is not needed any more by then, or here, where that is small.
+  /// Memory for lists to write, this many rows at a time. It is that of the
+  /// points that stay, which are no longer needed, or own_lists_ if that is too
+  /// small.
   const std::int64_t write_rows_;
   DeviceBuffer<double> own_lists_;
   AnswerWriter answer_;

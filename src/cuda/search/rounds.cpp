@@ -17,7 +17,7 @@ double risk_of(const Search& search, const FilterRounds& rounds,
              : risk_of_estimates(num_rows, search.columns.size(), rounds.depth);
 }
 
-/// All but which slabs of rows there are.
+/// Makes the rounds without the ranges of slabs.
 FilterRounds rounds_on(const Search& search, int device) {
   FilterRounds rounds;
   rounds.num_blocks = FilterBlocks(search.columns.size()).count;
@@ -51,8 +51,7 @@ FilterLayout::FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
       list_rows(static_cast<std::size_t>(blocks.num_points), -1) {
   const std::int64_t first = blocks.first_place(first_block).value;
   const std::int64_t end = blocks.first_place(end_block).value;
-  // Places in the order of their points' numbers: those numbers from the first
-  // to the last, which is quicker than to sort.
+  // Visiting the numbers from the first to the last is faster than sorting.
   row_ids.reserve(static_cast<std::size_t>(end - first));
   row_places.reserve(static_cast<std::size_t>(end - first));
   for (std::size_t id = 0; id < order.place.size(); ++id) {
@@ -105,7 +104,8 @@ void begin_reranking(const Search& search, FilterPass& pass, ExactStep& step,
   step.row_slack = pass.cut.row_slack;
   const bool distances_tell = may_rerank(step);
   EstimateRule estimate;
-  // Where bounds are wide lists are reranked often, and nothing is estimated.
+  // Where bounds are wide, lists are re-ranked often and thresholds are not
+  // estimated.
   constexpr double slow_growth = 1.5;
   constexpr int many_rounds = 8;
   if (units.wide && distances_tell) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The rounds of a filtered search: who stands where, and the one loop that
-// starts the pairs of a schedule, cuts the lists, and lets other devices know.
+// The rounds of a filtered search: the places of points, and the one loop that
+// starts the pairs of a schedule, cuts the lists, and informs other devices.
 
 #include <cstdint>
 #include <functional>
@@ -17,7 +17,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// Where each point of a filtered graph stands: its slot, and the row of the
+/// The position of each point of a filtered graph: its slot, and the row of the
 /// lists of neighbours that its owner keeps in the order of the user's numbers.
 struct FilterLayout {
   FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
@@ -30,7 +30,7 @@ struct FilterLayout {
   Slot first_slot, end_slot;         ///< owned
   std::vector<std::int32_t> places;  ///< [num_slots]; -1: padding
   std::vector<std::int32_t> slots;   ///< by place
-  // Of owned points, in the order of the user's numbers.
+  // For owned points, in the order of the user's numbers.
   std::vector<std::int32_t> row_ids, row_places;
   std::vector<std::int32_t> list_rows;  ///< by place; -1: not owned
 };
@@ -41,60 +41,60 @@ FilterLayout layout_of(const Search& search, const FilterTeam& team, int own);
 std::vector<std::int32_t> slots_of(const std::vector<std::int32_t>& places,
                                    std::int64_t num_points);
 
-/// The rounds of a graph, for a device of the team, and of so many queries on
-/// the current device.
+/// Return the rounds of a graph for a device of the team, and of this many
+/// queries on the current device.
 FilterRounds rounds_of_graph(const Search& search, const FilterTeam& team,
                              int own);
 FilterRounds rounds_of_queries(const Search& search, std::int64_t num_rows);
 
-/// Launches that these rounds take.
+/// Returns the number of launches in these rounds.
 std::int64_t num_launches(const FilterRounds& rounds);
 
 /// A pass of a filter over all pairs of its rows.
 struct FilterPass {
   PairFilter* filter = nullptr;
-  /// RowsInForm::slot_bytes(), as the plan has them.
+  /// RowsInForm::slot_bytes() of the plan.
   std::int64_t slot_bytes = 0;
   FilterRounds rounds;
-  FilterWork work;  ///< but for its jobs
-  Cut cut;          ///< but for what depends on the round
-  /// The exact step of the lists, by which they are reranked before some of the
-  /// rounds, and for which metric; null: they are not.
+  FilterWork work;  ///< without its jobs
+  Cut cut;          ///< without the round's settings
+  /// The exact step that re-ranks lists before some of the rounds, and its
+  /// metric; null: there is no re-ranking.
   const ExactStep* reranked = nullptr;
   const MetricEntry* metric = nullptr;
-  /// With other devices of a graph; null: alone.
+  /// The exchange with other devices of a graph; null: there are none.
   Exchange* exchange = nullptr;
-  /// Given after each launch; null: nobody, and launches do not wait for
-  /// others.
+  /// Receives progress after each launch; null: there is none, and launches do
+  /// not wait for others.
   Workers* workers = nullptr;
   enum class Part { all, first_round, after_first } part = Part::all;
   TwoUnderWay under_way = {};
 };
 
-/// The pass and its exact step, of which all is known but what is told here:
-/// what distances mean to its similarities, whether thresholds are estimated,
-/// and whether lists are reranked by rounds. num_lists: of step.nearest. May
-/// wait for the stream.
+/// Completes the pass and its exact step: the conversion of distances to its
+/// similarities, whether thresholds are estimated, and whether rounds re-rank
+/// lists. num_lists: of step.nearest. May wait for the stream.
 void begin_reranking(const Search& search, FilterPass& pass, ExactStep& step,
                      std::int64_t num_lists, const Stream& stream);
 
-/// In which order blocks of rows meet blocks of columns: the one place where
-/// pairs may be left out by whole tiles.
+/// The order in which blocks of rows are compared with blocks of columns. This
+/// is the one place where whole tiles of pairs may be pruned.
 struct FilterSchedule {
   std::vector<FilterJobs> launches;
-  /// What a launch needs, to the stream before it. Null: nothing.
+  /// Prepares a launch on the stream before it. Null: nothing to prepare.
   std::function<void(const FilterJobs& jobs, std::size_t launch)> before;
-  /// After it was put there; gives the pieces of work that it ends. Null: one.
+  /// Is called after the launch; returns the pieces of work that it completes.
+  /// Null: one.
   std::function<std::int64_t(std::size_t launch)> after;
 };
 
 /// Starts the pass on the stream: each launch, and after each round the cut of
-/// the lists. Returns whether to go on; if not, and nobody has failed, nothing
-/// is under way.
+/// the lists. Returns whether to continue. If not, and no device has failed, no
+/// work is in progress.
 bool run_schedule(FilterPass& pass, const FilterSchedule& schedule,
                   const Stream& stream);
 
-/// The same by the pass's rounds.
+/// Does the same with the pass's rounds.
 bool run_rounds(FilterPass& pass, const Stream& stream);
 
 }  // namespace cuda

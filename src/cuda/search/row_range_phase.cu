@@ -13,7 +13,7 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Parts of the host's work, for its threads.
+// The number of parts of the host's work for its threads.
 constexpr std::int64_t kParts = 64;
 
 // Grid: x over jobs. Block: kThreads. Shared: none.
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kThreads)
   if (at < launch.num_jobs()) jobs[at] = launch.job(at);
 }
 
-/// work(part) for each of kParts, by the host's threads.
+/// Calls work(part) for each of kParts, by the host's threads.
 template <class Work>
 void in_parts(int num_threads, Work work) {
   PieceTeam team(kParts, num_threads,
@@ -34,7 +34,7 @@ void in_parts(int num_threads, Work work) {
   team.finish(0);
 }
 
-/// Of wide lists: more are done in doubles.
+/// The limit for wide lists: rows with more are computed in doubles.
 std::int32_t most_waiting(std::int64_t k) {
   const std::int64_t most = std::min<std::int64_t>(kMostRanked, 2 * k);
   return static_cast<std::int32_t>(std::max<std::int64_t>(1024, most));
@@ -92,17 +92,17 @@ std::int64_t RowRangePhase::num_launches(const Search& search) {
          ceil_div(blocks.count, shape.panel_blocks);
 }
 
-/// The first device's part sees to it.
+/// The first device's worker does this for all.
 bool RowRangePhase::make_room_on_host() {
-  // Or rows would not fit there.
+  // Otherwise rows would not fit there.
   tell(LearntForms::Stage::learnt, nullptr, 0);
   if (own_ == 0) {
     const std::int64_t bytes = blocks_.count * block_bytes_;
-    // Of a form that did not suit there may be some.
+    // A form that did not suit may have left memory there.
     team_.host_rows = PinnedBuffer<unsigned char>();
     team_.host_rows = PinnedBuffer<unsigned char>(bytes);
     unsigned char* const rows = team_.host_rows.data();
-    // Padding's are zeros.
+    // Padding has zeros.
     in_parts(threads_of(part_.search), [&](std::int64_t part) {
       const std::int64_t first = bytes * part / kParts;
       std::memset(
@@ -115,13 +115,13 @@ bool RowRangePhase::make_room_on_host() {
 
 bool RowRangePhase::make_rows() {
   if (!make_room_on_host()) return false;
-  // Each device needs what the filter keeps of all points besides rows, and
-  // makes all of them: where there are several they write the same.
+  // Each device needs the filter's values of all points besides rows, and
+  // computes all of them. Several devices write the same rows.
   const FilterRows to = {team_.host_rows.data(), values_.data(),
                          part_.layout.num_slots};
   if (!make_all(part_.panels.buffers, to)) return false;
-  // Rows stand in memory that all devices write: what is each one's own,
-  // besides them, shows what it learnt.
+  // All devices write the rows into the same memory. The values, which each
+  // device has for itself, therefore show what it learnt.
   tell(LearntForms::Stage::made, values_.data(),
        values_.size() * static_cast<std::int64_t>(sizeof(float)));
   return part_.workers.meet();
@@ -153,7 +153,7 @@ bool RowRangePhase::run(FilteredGraph& found, Stats& stats) {
   return find_widely(found);
 }
 
-/// Blocks of rows from first_block on, and what they find.
+/// Finds the candidates of blocks of rows from first_block on.
 bool RowRangePhase::find(std::int64_t first_block, std::int64_t num_blocks) {
   const Stream& stream = part_.stream;
   const std::int64_t first = first_block * kFilterBlock;
@@ -188,7 +188,7 @@ bool RowRangePhase::find(std::int64_t first_block, std::int64_t num_blocks) {
   return part_.workers.go_on();
 }
 
-/// The range's rows against all columns.
+/// Compares the rows of a range of slots with all columns.
 bool RowRangePhase::meet_all(const RowRange& row_range) {
   const Stream& stream = part_.stream;
   const WaitAtEnd wait(copies_);
@@ -236,14 +236,14 @@ bool RowRangePhase::meet_all(const RowRange& row_range) {
   return run_schedule(pass, schedule, stream);
 }
 
-/// Its jobs, and the panel that they read.
+/// Sets the jobs of a launch, and the panel that they read.
 void RowRangePhase::begin_launch(const RowRangeLaunch& launch,
                                  FilterWork& work) {
   const cudaStream_t stream = part_.stream.get();
   const std::int64_t panel = launch.first_block / shape_.panel_blocks;
   if (launch.first_block % shape_.panel_blocks == 0)
     ready_[panel % 2].hold(part_.stream);
-  // Columns are meant by their slots among all.
+  // Columns are identified by their slots among all.
   work.columns.rows =
       panels_[panel % 2].data() - panel * shape_.panel_blocks * block_bytes_;
   const std::int64_t num_jobs = launch.num_jobs();
@@ -252,7 +252,8 @@ void RowRangePhase::begin_launch(const RowRangeLaunch& launch,
   CUDA_CHECK(cudaGetLastError());
 }
 
-/// The next panel but one comes where this one was. Gives how many are done.
+/// Starts copying the panel after the next into the finished one's memory.
+/// Returns how many panels are finished.
 std::int64_t RowRangePhase::end_launch(const RowRangeLaunch& launch) {
   if (launch.end_block % shape_.panel_blocks != 0 &&
       launch.end_block != blocks_.count)
@@ -263,7 +264,7 @@ std::int64_t RowRangePhase::end_launch(const RowRangeLaunch& launch) {
   return 1;
 }
 
-/// The filter's rows of a panel of columns, once its buffer is free.
+/// Copies the filter's rows of a panel of columns, once its buffer is free.
 void RowRangePhase::copy_panel(std::int64_t panel) {
   const std::int64_t first = panel * shape_.panel_blocks;
   if (first >= blocks_.count) return;
@@ -277,9 +278,9 @@ void RowRangePhase::copy_panel(std::int64_t panel) {
   ready_[panel % 2].record(copies_);
 }
 
-/// What the lists hold, in the order of their slots, to the end of `columns`:
-/// panel places. Returns how many of each; 0 of one that overflowed, or has too
-/// few, where sums are no numbers, or more than `most`.
+/// Appends the lists' candidates to `columns` as panel places, in the order of
+/// their slots. Returns the number of each list; 0 if it overflowed, has too
+/// few (NaN sums), or more than `most`.
 std::vector<std::int32_t> RowRangePhase::take(
     const RowRange& row_range, std::int32_t most,
     std::vector<std::int32_t>& columns) {
@@ -287,7 +288,7 @@ std::vector<std::int32_t> RowRangePhase::take(
   std::vector<std::int32_t> counts =
       row_range.lists.counts(Slot{0}, Slot{row_range.num_slots}, stream);
   const CandidateLists& lists = row_range.lists.lists();
-  // By way of a panel's memory, as many lists as it has room for.
+  // Copies through a panel's memory, as many lists at a time as fit.
   const std::int64_t room =
       panels_[0].size() / static_cast<std::int64_t>(sizeof(std::int32_t));
   std::vector<std::int32_t> slots;
@@ -328,8 +329,8 @@ std::vector<std::int32_t> RowRangePhase::take(
   return counts;
 }
 
-/// Those of owned points in the order of their rows, in memory that the device
-/// reads.
+/// Gathers the candidates of owned points in the order of their rows, in memory
+/// that the device reads.
 WaitingList RowRangePhase::gather() {
   std::vector<std::int64_t> first(counts_.size() + 1, 0);
   for (std::size_t own = 0; own < counts_.size(); ++own)
@@ -349,7 +350,7 @@ WaitingList RowRangePhase::gather() {
   return list;
 }
 
-/// Rows ids[first] .. to the first slots of rows_, from doubles.
+/// Converts rows ids[first] .. from doubles into the first slots of rows_.
 void RowRangePhase::form_rows(const std::vector<std::int32_t>& ids,
                               std::int64_t first, std::int64_t count) {
   const Stream& stream = part_.stream;
@@ -370,7 +371,7 @@ void RowRangePhase::form_rows(const std::vector<std::int32_t>& ids,
   stream.wait();
 }
 
-/// By longer lists, in the memory of those that are not needed any more.
+/// Uses longer lists, in the memory of those no longer needed.
 bool RowRangePhase::find_widely(FilteredGraph& found) {
   const Stream& stream = part_.stream;
   const std::int32_t capacity = wider_capacity(shape_.capacity);

@@ -1,10 +1,11 @@
 #pragma once
 
 // The first phase of a graph whose points come in panels
-// (graph_by_filter_panels.hpp) where not even the filter's rows fit the device:
-// they stand in the host's memory, in the order of their slots. A range of
-// them and its lists are there at a time, and all columns come by, in panels,
-// while the panel before is met. Candidates wait in the host's memory.
+// (graph_by_filter_panels.hpp) where even the filter's rows do not fit on the
+// device. They are in the host's memory, in the order of their slots. A range
+// of them and its lists are on the device at a time. All columns pass in
+// panels: one is copied while the previous one is compared. Candidates wait in
+// the host's memory.
 
 #include <cstdint>
 #include <memory>
@@ -18,8 +19,8 @@
 namespace fsknn {
 namespace cuda {
 
-/// The part of one device: ranges of the slots that it owns. Devices share
-/// the filter's rows, and nothing else.
+/// The part of one device: ranges of the slots that it owns. Devices share only
+/// the filter's rows.
 class RowRangePhase : public PanelPhase {
  public:
   /// rows: see PanelPhase.
@@ -27,20 +28,21 @@ class RowRangePhase : public PanelPhase {
                 FilterTeam& team, int own);
   ~RowRangePhase();
 
-  // In this order. Each returns whether to go on, and waits for the stream.
+  // To be called in this order. Each returns whether to continue, and waits for
+  // the stream.
 
-  /// The points in the filter's form, to the host's memory, a panel at a time.
-  /// After it all devices have made theirs.
+  /// Makes the points in the filter's form in the host's memory, a panel at a
+  /// time. After it all devices have made theirs.
   bool make_rows();
-  /// All ranges, and again the rows whose lists overflowed, with longer
-  /// ones.
+  /// Processes all ranges, and again the rows whose lists overflowed, with
+  /// longer ones.
   bool run(FilteredGraph& found, Stats& stats);
 
-  /// About: of all devices.
+  /// Returns the approximate number for all devices.
   static std::int64_t num_launches(const Search& search);
 
  private:
-  /// Lists of a range's rows, which stand in the first slots of rows_.
+  /// The lists of the rows of a range, which are in the first slots of rows_.
   struct RowRange {
     CandidateStore& lists;
     std::int64_t num_slots;  ///< whole blocks
@@ -66,7 +68,7 @@ class RowRangePhase : public PanelPhase {
   Stream copies_;
   const int multiprocessors_ = multiprocessors_here();
 
-  // Of all columns: what the filter keeps besides rows, and their numbers.
+  // For all columns: the filter's values besides rows, and their numbers.
   DeviceBuffer<float> values_;
   DeviceBuffer<std::int32_t> ids_;
 
@@ -74,7 +76,7 @@ class RowRangePhase : public PanelPhase {
   DeviceBuffer<unsigned char> panels_[2];
   Event ready_[2], free_[2];
 
-  // A range, and the same memory for longer lists.
+  // A range of rows, and the same memory for longer lists.
   FilterForm rows_;
   DeviceBuffer<Candidate> entries_;
   CandidateStore lists_;
@@ -82,8 +84,8 @@ class RowRangePhase : public PanelPhase {
   DeviceBuffer<std::int32_t> from_slots_;
   DeviceBuffer<std::int64_t> first_;
 
-  // Of owned points, by their rows: how many candidates, and where the first
-  // of them is, as ranges brought them.
+  // For owned points, by their rows: the number of candidates, and the position
+  // of the first of them, in the order of the ranges.
   std::vector<std::int32_t> counts_;
   std::vector<std::int64_t> found_at_;
   std::vector<std::int32_t> found_;

@@ -23,10 +23,11 @@ Sought sought(const Search& search) {
   all.forced = plan.shape.forced;
   all.candidate_cost = plan.shape.candidate_cost;
   all.capacity = plan.streamed ? plan.streaming.capacity : plan.shape.capacity;
-  // A row that is done again has all columns come by once more there: bytes
-  // with 8 of 100 rows done again took as long as floats did.
+  // In this search, a recomputed row needs another pass over all columns: bytes
+  // with 8 of 100 rows recomputed took as long as floats.
   if (plan.streamed && plan.streaming.by_row_ranges()) all.capacity /= 2;
-  // Else there are doubles of some points only, or a point has many lists.
+  // Otherwise only some points are present in doubles, or a point has many
+  // lists.
   all.reranks = !plan.streamed && !plan.groups_at_once;
   if (plan.groups_at_once) {
     const double lists =

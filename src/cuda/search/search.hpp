@@ -1,6 +1,6 @@
 #pragma once
 
-// What all parts of a search read, and points that a device holds.
+// The inputs that all parts of a search read, and points that a device holds.
 
 #include <cstdint>
 
@@ -19,7 +19,7 @@ namespace cuda {
 class LearntForms;
 class PointStore;
 
-/// What all parts of a search read.
+/// The inputs that all parts of a search read.
 struct Search {
   const Request& request;
   const CudaPlan& plan;
@@ -29,23 +29,23 @@ struct Search {
   PowerOfTwo undo;  ///< takes off the matrix's scaling
   PowerOfTwo redo;  ///< its inverse
   const Neighbours& out;
-  /// Of a filtered search whose points come in panels: the points in their own
-  /// order, in which they have their panel places.
+  /// For a filtered search whose points come in panels: the points in their own
+  /// order, which defines their panel places.
   const PlacedPoints* in_panels = nullptr;
-  /// Where columns that a device holds are prepared.
+  /// The store in which columns that a device holds are prepared.
   PointStore* store = nullptr;
-  /// Where devices tell what their filter learnt; null: they exchange nothing
-  /// that depends on it.
+  /// Receives reports of what the devices' filters learnt; null: the devices
+  /// exchange nothing that depends on it.
   LearntForms* learnt = nullptr;
 };
 
-/// Its lists where pairs are made in double.
+/// Returns the kind of its lists where pairs are computed in double.
 DoubleLists lists_of(const Search& search);
 
-/// What its filter is to find.
+/// Returns the search that its filter serves.
 Sought sought(const Search& search);
 
-/// Host threads for one of the search's devices.
+/// Returns the number of host threads for one of the search's devices.
 int threads_of(const Search& search);
 
 /// Prepared points on the current device, by place, padded with rows of zeros
@@ -55,7 +55,7 @@ struct DevicePoints {
   DevicePoints(const PlacedPoints& points, const RowRecipe& prepare,
                int num_threads, std::int64_t num_places, const Stream& stream);
 
-  /// Points at places first .. first + count - 1.
+  /// Returns the points at places first .. first + count - 1.
   Panel panel(Place first, std::int64_t count) const {
     return {rows.data() + first.value * padded, sums.data() + first.value,
             ids.data() + first.value, first, count};
@@ -65,14 +65,14 @@ struct DevicePoints {
   std::int64_t padded = 0;
   DeviceBuffer<double> rows;  ///< [num_places x padded], row-major
   DeviceBuffer<double> sums;  ///< [num_places]
-  /// [num_places]: the user's numbers from 0; of queries with
-  /// PlacedPoints::self what that says.
+  /// [num_places]: the user's numbers from 0; for queries with
+  /// PlacedPoints::self, those numbers.
   DeviceBuffer<std::int32_t> ids;
-  /// [the source's points]: where each stands, -1: nowhere.
+  /// [the source's points]: the place of each, -1: none.
   DeviceBuffer<std::int32_t> places;
 };
 
-/// Room for some of such points, one after the other, on the current device.
+/// Memory for some of such points, in sequence, on the current device.
 class GatheredRows {
  public:
   GatheredRows(std::int64_t most_rows, std::int64_t padded_features,
@@ -82,8 +82,8 @@ class GatheredRows {
         sums_(most_rows),
         ids_(with_ids ? most_rows : 0) {}
 
-  /// Those at these places (device memory), and zeros to whole tiles of rows,
-  /// or, without ids, no more than those.
+  /// Gathers the points at these places (device memory), and zeros up to whole
+  /// tiles of rows. Without ids it adds no padding.
   Panel gather(const DevicePoints& points, const std::int32_t* places,
                std::int64_t num_rows, const Stream& stream);
 

@@ -14,18 +14,18 @@
 namespace fsknn {
 namespace cuda {
 
-/// The candidates of some points, one point after the other: in the device's
-/// memory, or in the host's, where the device reads and writes them too, and
-/// has those of some points itself while it reranks many of theirs. The views
-/// hold for as long as it lives.
+/// The candidates of some points, point by point, in the memory of the device
+/// or of the host. The device reads and writes the host's too, and copies those
+/// of some points while it computes many of theirs. Views are valid as long as
+/// it lives.
 class WaitingList {
  public:
   enum class Where { device, host };
 
   WaitingList() = default;
-  /// Points of these panel places (ascending), point p with so many pairs from
-  /// first[p] to first[p + 1]: room for them, but for their values. Waits for
-  /// the stream.
+  /// Points at these panel places (ascending), where point p has the pairs
+  /// first[p] to first[p + 1]. It allocates memory for them, without their
+  /// values. Waits for the stream.
   WaitingList(std::vector<std::int32_t> places, std::vector<std::int64_t> first,
               Where where, const Stream& stream)
       : where_(where),
@@ -54,7 +54,7 @@ class WaitingList {
   }
   bool on_host() const { return where_ == Where::host; }
 
-  /// Where the columns are to be written: the memory of either.
+  /// Returns where the columns must be written, in either memory.
   std::int32_t* columns() {
     return on_host() ? host_columns_.data() : columns_.data();
   }
@@ -64,13 +64,14 @@ class WaitingList {
     return view_of(columns(), on_host() ? host_values_.data() : values_.data());
   }
 
-  /// Room on the device for so many pairs of the host's.
+  /// Allocates room on the device for this many pairs of the host's.
   void hold_room(std::int64_t pairs) {
     if (!on_host()) return;
     columns_ = DeviceBuffer<std::int32_t>(std::max<std::int64_t>(1, pairs));
     values_ = DeviceBuffer<double>(std::max<std::int64_t>(1, pairs));
   }
-  /// Points first .. end - 1 there, as they are once the stream has come by.
+  /// Copies points first .. end - 1 there, as they are when the stream reaches
+  /// this.
   void hold(std::int64_t first, std::int64_t end, const Stream& stream) {
     if (!on_host()) return;
     held_from_ = first_[static_cast<std::size_t>(first)];
@@ -79,7 +80,8 @@ class WaitingList {
     upload(columns_, host_columns_.data() + held_from_, count, stream);
     upload(values_, host_values_.data() + held_from_, count, stream);
   }
-  /// Of those points: what is reranked there is not seen in view().
+  /// Returns the copy of those points; view() does not show the values computed
+  /// there.
   WaitingPairs held() {
     if (!on_host()) return view();
     return view_of(columns_.data() - held_from_, values_.data() - held_from_);
@@ -94,12 +96,12 @@ class WaitingList {
                           : first_[static_cast<std::size_t>(end)] -
                                 first_[static_cast<std::size_t>(first)];
   }
-  /// What they take of the device's memory, besides what is held for a while.
+  /// Returns the bytes of device memory, without the temporary copies.
   double bytes_of_pairs() const {
     return on_host() ? 0.0 : 12.0 * static_cast<double>(num_pairs());
   }
-  std::int32_t most_pairs() const { return most_pairs_; }  ///< of a point
-  /// How many of the points come by before those of this panel place.
+  std::int32_t most_pairs() const { return most_pairs_; }  ///< of any point
+  /// Returns the number of points that precede this panel place.
   std::int64_t before(Place place) const {
     return std::lower_bound(places_.begin(), places_.end(), place.value) -
            places_.begin();

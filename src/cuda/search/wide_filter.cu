@@ -10,8 +10,8 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Lists start from what their rows knew. Grid: x over slots of `to`. Block:
-// any. Shared: none.
+// Starts lists from the known bounds of their rows. Grid: x over slots of `to`.
+// Block: any. Shared: none.
 __global__ void start_from_bounds(const float* bounds,
                                   const std::int32_t* slots,
                                   std::int64_t num_rows,
@@ -49,8 +49,9 @@ WideFilter::WideFilter(const FilterPass& pass, const CandidateLists& lists,
   pass_.rounds.first_slab = 0;
   pass_.rounds.symmetric = false;
   pass_.rounds.fill_blocks = 0;
-  // The least that a row knows is the cut of what filled its list: of errors
-  // as wide as the bytes' some times k candidates come of so many points more.
+  // The weakest bound of a row comes from the cut that filled its list. With
+  // errors as wide as those of bytes, this many more points give several times
+  // k candidates.
   pass_.rounds.most_first =
       bounds != nullptr
           ? shape_.capacity / (2 * kFilterBlock)

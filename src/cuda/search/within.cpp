@@ -1,7 +1,7 @@
-// All pairs within a distance, on devices: by a filter where points fit them
-// and few pairs are within, else every pair in the contract's doubles. What may
-// be within goes to the host, where it is counted, and then filled in
-// (core/search/within.hpp).
+// Finds all pairs within a distance, on devices. It uses a filter if the points
+// fit on them and few pairs are within, otherwise it computes every pair in the
+// contract's doubles. Possible pairs go to the host, where they are counted,
+// and then filled in (core/search/within.hpp).
 
 #include <atomic>
 #include <memory>
@@ -81,7 +81,7 @@ class WithinSearch {
         request_.max_device_memory);
   }
 
-  /// Returns whether that was the way to go.
+  /// Returns whether the filter completed the search.
   bool by_filter() {
     const GpuFacts devices = facts();
     const Placed points(*this, true, true);
@@ -155,7 +155,7 @@ class WithinSearch {
     });
   }
 
-  /// Nothing is counted so far.
+  /// Resets the counts.
   void begin() {
     found_ = Stats();
     collector_.reset(new WithinCollector(
@@ -164,9 +164,9 @@ class WithinSearch {
         queries_ == nullptr));
   }
 
-  /// All pairs once or, where not all can be kept, twice. make(first_pass):
-  /// what each device does. given_up (may be null): whether the first pass was
-  /// of no use. Returns whether that did not happen.
+  /// Makes one pass over all pairs or, if not all can be kept, two.
+  /// make(first_pass): the work of each device. given_up (may be null): set if
+  /// the first pass was useless. Returns whether it was not.
   template <class Make>
   bool passes(std::int64_t pieces, int count, Make make,
               const std::atomic<bool>* given_up = nullptr) {
@@ -204,7 +204,7 @@ class WithinSearch {
   Stats found_;
 };
 
-/// store: null where points are not held from search to search.
+/// store: null if points are not held between searches.
 void find_pairs(const Request& asked, const Within& within,
                 const RowSource& points, const RowSource* queries,
                 WithinAnswer& answer, Progress* progress, Stats* stats,

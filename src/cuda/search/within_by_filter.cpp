@@ -16,10 +16,10 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Candidates of a launch: 32 MiB.
+// The number of candidates of a launch: 32 MiB.
 constexpr std::int64_t kMostCandidatePairs = std::int64_t{1} << 22;
-// Of pairs, in doubles by tiles as fast as candidates one by one, which are
-// read from wherever they stand.
+// At this share of pairs, all in doubles by tiles take as long as the
+// candidates one by one, whose rows are scattered in memory.
 constexpr double kDense = 1.0 / 32;
 
 FilterRounds rounds_within(const WithinWork& work, int own, int count,
@@ -43,13 +43,13 @@ FilterRounds rounds_within(const WithinWork& work, int own, int count,
   return rounds;
 }
 
-/// By slot: infinity for those whose point has no limit.
+/// By slot: infinity for points without a limit.
 std::vector<float> thresholds_of(const WithinWork& work,
                                  const SimilarityUnits& units,
                                  const std::vector<std::int32_t>& places,
                                  const std::vector<double>& limits) {
   std::vector<float> thresholds(places.size(), std::nanf(""));
-  // Mostly all are the same.
+  // Usually all limits are equal.
   double limit = -HUGE_VAL;
   float threshold = HUGE_VALF;
   for (std::size_t slot = 0; slot < places.size(); ++slot) {
@@ -172,7 +172,7 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
   reranked_.num_found = found_.count();
 }
 
-/// Queries in doubles and in the filter's form.
+/// Makes the queries in doubles and in the filter's form.
 void WithinByFilter::make_rows() {
   queries_ = std::make_unique<DevicePoints>(
       work_.rows, work_.prepare, work_.num_threads,
@@ -243,7 +243,8 @@ void WithinByFilter::run(WithinCollector& collector, std::atomic<bool>* dense) {
       (work_.graph() ? (n - 1) / 2 : static_cast<double>(work_.rows.size()));
 }
 
-/// How many candidates these jobs have, of which there is room for some.
+/// Returns the number of candidates of these jobs, which may exceed the room
+/// for them.
 std::int64_t WithinByFilter::filter(const FilterJobs& jobs) {
   clear_from(num_candidates_, 0, stream_);
   filtered_.jobs = jobs;

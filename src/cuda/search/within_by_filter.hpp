@@ -1,8 +1,9 @@
 #pragma once
 
-// All pairs within a distance by a filter, on devices that hold the points: it
-// meets each pair once, and those that it cannot tell to be farther than the
-// limits of both their points are reranked in the contract's doubles.
+// Finds all pairs within a distance by a filter, on devices that hold the
+// points. It compares each pair once. A pair that it cannot prove to be farther
+// apart than the limits of both its points is computed in the contract's
+// doubles.
 
 #include <atomic>
 #include <cstdint>
@@ -16,28 +17,28 @@
 namespace fsknn {
 namespace cuda {
 
-/// The filter, where one pays; none: all pairs in doubles.
+/// Returns the filter, if one pays; none: all pairs in doubles.
 FilterChoice filter_within(const WithinWork& work, const GpuFacts& facts);
 
-/// What a device holds for it.
+/// Returns the bytes that a device holds for it.
 double bytes_by_filter(const WithinWork& work, const GpuFacts& facts);
 
-/// The part of one device. Made and run on one host thread.
+/// The part of one device. Constructed and run on one host thread.
 class WithinByFilter {
  public:
-  /// The slabs of device `own` of `count`.
+  /// Processes the slabs of device `own` of `count`.
   WithinByFilter(const WithinWork& work, Workers& workers, int own, int count);
   WithinByFilter(const WithinByFilter&) = delete;
   WithinByFilter& operator=(const WithinByFilter&) = delete;
-  /// After a failure, what is under way still uses the buffers.
+  /// After a failure, work in progress still uses the buffers.
   ~WithinByFilter() { cudaStreamSynchronize(stream_.get()); }
 
-  /// Of its work, by which progress is told.
+  /// Returns the pieces of its work, for progress.
   static std::int64_t num_pieces(const WithinWork& work, int own, int count);
 
-  /// dense: set, by whichever device sees it first, where so many pairs pass
-  /// the filter that all in doubles take no longer. All stop then, and what was
-  /// collected is of no use. Null: they go on.
+  /// dense: set by the first device that finds that so many pairs pass the
+  /// filter that computing all in doubles is as fast. All devices then stop,
+  /// and the pairs collected are useless. Null: they continue.
   void run(WithinCollector& collector, std::atomic<bool>* dense);
 
   const Stats& stats() const { return stats_; }

@@ -12,25 +12,25 @@ namespace fsknn {
 namespace cuda {
 namespace {}  // namespace
 
-/// A band of a chunk's rows, and who is within of it. Device memory.
+/// A band of a chunk's rows, and the pairs within the limits. Device memory.
 struct Band {
   const double* values = nullptr;  ///< [rows x stride] of the chunk
   std::int64_t stride = 0;
   std::int64_t first_row = 0, end_row = 0, num_columns = 0;
   std::int32_t row0 = 0, column0 = 0;  ///< places of the chunk's first
-  bool graph = false;                  ///< places are of the same points
+  bool graph = false;                  ///< places refer to the same points
   const double* limits = nullptr;      ///< by place of rows
   /// By place of columns: a pair within the limit of either point counts. Null:
-  /// the rows' limits alone.
+  /// only the rows' limits count.
   const double* column_limits = nullptr;
-  FoundPair* found = nullptr;  ///< out: [capacity], in no order
+  FoundPair* found = nullptr;  ///< out: [capacity], in any order
   std::int32_t capacity = 0;
-  std::int32_t* count = nullptr;  ///< out: may pass the capacity
+  std::int32_t* count = nullptr;  ///< out: may exceed the capacity
 };
 
 namespace {
 
-// Each warp's finds take their places together.
+// Each warp requests places for all pairs it found together.
 // In and out: see Band. Grid: x over columns, y over rows of the band, in
 // steps. Block: kThreads. Shared: none.
 template <class Rule, bool products>
@@ -112,7 +112,7 @@ void WithinInChunks::run(std::atomic<std::int64_t>& next,
     band.capacity = static_cast<std::int32_t>(kMostFound);
     band.count = found_.count();
     if (!take(band, collector, taker)) {
-      // Too many at once: as many rows at a time as there is room for.
+      // There are too many at once, so it takes as many rows at a time as fit.
       const std::int64_t height =
           std::max<std::int64_t>(1, kMostFound / columns.count);
       for (std::int64_t r = 0; r < rows.count; r += height) {
@@ -126,7 +126,7 @@ void WithinInChunks::run(std::atomic<std::int64_t>& next,
   stats_.pairs_exact = chunks_.pairs();
 }
 
-/// Whether there was room for all that is within.
+/// Returns whether there was room for all pairs within the limits.
 bool WithinInChunks::take(const Band& band, WithinCollector& collector,
                           WithinCollector::Taker& taker) {
   const Stream& stream = chunks_.stream();

@@ -1,6 +1,6 @@
 #pragma once
 
-// All pairs within a distance in the contract's doubles, chunk by chunk.
+// Finds all pairs within a distance in the contract's doubles, chunk by chunk.
 
 #include <atomic>
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace cuda {
 
 struct Band;
 
-/// The part of one device. Made and run on one host thread.
+/// The part of one device. Constructed and run on one host thread.
 class WithinInChunks {
  public:
   WithinInChunks(const WithinWork& work, Workers& workers);
   WithinInChunks(const WithinInChunks&) = delete;
   WithinInChunks& operator=(const WithinInChunks&) = delete;
-  /// After a failure, what is under way still uses the buffers.
+  /// After a failure, work in progress still uses the buffers.
   ~WithinInChunks() { cudaStreamSynchronize(chunks_.stream().get()); }
 
-  /// The splits that `next` gives out.
+  /// Processes the splits that `next` hands out.
   void run(std::atomic<std::int64_t>& next, WithinCollector& collector);
 
   const Stats& stats() const { return stats_; }

@@ -7,7 +7,7 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// Of those that came a host thread takes so many.
+// The number of copied pairs that a host thread processes at a time.
 constexpr std::int64_t kPairsAPiece = std::int64_t{1} << 15;
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 
-// A search for all pairs within a distance: what all its devices work on, and
-// how pairs that they found come to the host.
+// A search for all pairs within a distance: the inputs of all its devices, and
+// the transfer of their pairs to the host.
 
 #include <cstdint>
 #include <vector>
@@ -17,7 +17,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// Pairs that travel at a time.
+/// Pairs in transfer at a time.
 static constexpr std::int64_t kMostFound =
     kPieceBytes / static_cast<std::int64_t>(sizeof(FoundPair));
 
@@ -28,12 +28,12 @@ struct WithinWork : PairsWork {
              int exponent);
 
   std::vector<double> limits;  ///< by place of rows
-  /// By place of columns that are not the rows; empty: they have none.
+  /// By place of columns that are not the rows; empty: they have no limits.
   std::vector<double> column_limits;
   FilterChoice filter;  ///< where one is used
 };
 
-/// Pairs found on one device, and the host's end of their way.
+/// Pairs found on one device, and their transfer to the host.
 class FoundPairs {
  public:
   explicit FoundPairs(const WithinWork& work);
@@ -41,9 +41,9 @@ class FoundPairs {
   FoundPair* data() { return found_.data(); }  ///< device memory, [kMostFound]
   std::int32_t* count() { return count_.data(); }
   void clear_count(const Stream& stream);
-  /// What was counted on the stream so far; waits for it.
+  /// Returns the count so far on the stream, for which it waits.
   std::int32_t counted(const Stream& stream);
-  /// The first `count` pairs, once the stream has made them.
+  /// Takes the first `count` pairs, once the stream has found them.
   void take(std::int32_t count, WithinCollector& collector,
             WithinCollector::Taker& taker, const Stream& stream);
 

@@ -1,5 +1,5 @@
-// Triples of small whole numbers: which may be as similar as is asked for, and
-// how many there are at which similarity.
+// Finds triples of small whole numbers that may be similar enough, and counts
+// them by similarity.
 #include <algorithm>
 
 #include "core/contract/triple_sums.hpp"
@@ -18,7 +18,7 @@ constexpr int kBitThreads = HopperBlock::threads;
 constexpr int kBitThreads = 32;
 #endif
 
-// A thread's sums of 16 columns, where they can be taken one by one.
+// A thread's sums of 16 columns, from which it can select by index.
 constexpr int kTaken = 16;
 constexpr int kTakenBytes = 4 * HopperBlock::consumers * kTaken * 32 * 4;
 constexpr int kFilterBytes = SquareMemory::others;
@@ -27,8 +27,8 @@ constexpr int kBitCountBytes = SquareMemory::others + kTakenBytes + kBinBytes;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// What passes goes to the list of candidates together: of each lane those of
-// four pairs whose bits are set.
+// Appends candidates to the list together: of each lane, those of four pairs
+// whose bits are set.
 __device__ inline void put_counted(const TripleTileWork& work,
                                    const TripleSquare& square,
                                    const SquareRows& rows, unsigned passes,
@@ -61,9 +61,9 @@ __device__ inline void put_counted(const TripleTileWork& work,
 
 #endif
 
-// A cluster a square, in turn. In: the pool, lists and jobs of the work. Out:
-// candidates. Grid: x, clusters of two. Block: kBitThreads. Shared:
-// kFilterBytes. No code but Hopper's does anything.
+// A cluster handles a square at a time. In: the pool, lists and jobs of the
+// work. Out: candidates. Grid: x, clusters of two. Block: kBitThreads. Shared:
+// kFilterBytes. Empty except on Hopper.
 __global__ void __launch_bounds__(kBitThreads, 1)
     filter_squares(const TripleTileWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -71,7 +71,8 @@ __global__ void __launch_bounds__(kBitThreads, 1)
   const auto take = [&](const TripleSquare& square, const SquareSums& sums,
                         int warp, int lane) {
     const SquareRows rows(work, square, warp, lane);
-    // Whole numbers as floats, and their product, are off by 2^-22 at most.
+    // Whole numbers as floats, and their product, have an error of at most
+    // 2^-22.
     const float share = square.job->float_share * (1.0f + 0x1p-18f);
     const int4* const counts = reinterpret_cast<const int4*>(
         work.pool.counts + square.job->offset + rows.first_column);
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(kBitThreads, 1)
 #endif
 }
 
-// The same. Out: counts of bins. Shared: kBitCountBytes.
+// Does the same for counts. Out: counts of bins. Shared: kBitCountBytes.
 __global__ void __launch_bounds__(kBitThreads, 1)
     count_squares_bins(const TripleTileWork work, const TripleBins bins) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -112,8 +113,8 @@ __global__ void __launch_bounds__(kBitThreads, 1)
     const SquareRows rows(work, square, warp, lane);
     int* const taken = reinterpret_cast<int*>(memory + SquareMemory::others) +
                        warp * (kTaken * 32) + lane;
-    // Most of a thread's are in the bin of the one before: as floats,
-    // surely between its ends.
+    // Most sums of a thread are in the previous sum's bin: a float comparison
+    // with its ends proves that.
     int last = 0;
     unsigned in_last = 0;
     float low = 2.0f, high = 0.0f;
@@ -158,7 +159,7 @@ __global__ void __launch_bounds__(kBitThreads, 1)
 #endif
 }
 
-/// On as many clusters as there is room for, or as there are squares.
+/// Starts as many clusters as there is room for, or as there are squares.
 template <class... Arguments>
 void start_squares(void (*kernel)(Arguments...), int bytes,
                    const TripleTileWork& work, cudaStream_t stream,

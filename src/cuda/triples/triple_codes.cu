@@ -1,5 +1,5 @@
-// Small whole numbers as thermometer codes, and X of the others of an apex, as
-// squares want them.
+// Makes thermometer codes of small whole numbers, and X of the others of an
+// apex in the layout of squares.
 #include "cuda/device/check.hpp"
 #include "cuda/device/warps.cuh"
 #include "cuda/triples/triple_squares.cuh"
@@ -8,8 +8,8 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// One warp 32 features of a row. In: the points' rows. Out: to [count x depth],
-// where there are features. Grid: any, x. Block: kThreads.
+// One warp handles 32 features of a row. In: the points' rows. Out: to [count x
+// depth], where there are features. Grid: any, x. Block: kThreads.
 __global__ void __launch_bounds__(kThreads)
     make_codes(const TriplePoints points, unsigned* to) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// One warp a row of the pool; those past the last are zeros. Grid: x over rows
-// of a job, y over jobs. Block: kThreads.
+// One warp handles a row of the pool; rows past the last are zeros. Grid: x
+// over rows of a job, y over jobs. Block: kThreads.
 __global__ void __launch_bounds__(kThreads)
     fill_code_pool(const TriplePoints points, const TripleJob* jobs,
                    const TripleLists lists, const TriplePool to) {

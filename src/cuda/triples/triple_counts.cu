@@ -1,4 +1,4 @@
-// How many triples there are at which similarity.
+// Counts triples by similarity.
 #include "cuda/device/check.hpp"
 #include "cuda/triples/triple_counts.cuh"
 #include "cuda/triples/triple_half_sums.cuh"
@@ -7,10 +7,9 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// What a block knows of its tile while it counts, where the parts of rows
-/// stood.
+/// A block's data on its tile while it counts; they overwrite the staged rows.
 struct CountedTile {
-  /// So that a warp's 8 columns of 4 rows meet all banks.
+  /// With this stride, a warp's 8 columns of 4 rows use all banks.
   static constexpr int stride = TripleBlock::columns + 4;
   double row_total[TripleBlock::rows];     ///< with the apex's
   std::int32_t row_at[TripleBlock::rows];  ///< position; -1: none
@@ -21,8 +20,8 @@ constexpr int kCountBytes =
 static_assert(kCountBytes >= 8192 && sizeof(CountedTile) % 8 == 0,
               "there is room for some bins");
 
-// As filter_triples(). Out: counts of bins, and candidates whose bin the sum of
-// halves does not tell.
+// Does what filter_triples() does. Out: counts of bins, and candidates whose
+// bin the sum of halves does not determine.
 template <class Sums>
 __global__ void __launch_bounds__(TripleThreads::threads, 2)
     count_triples(const TripleTileWork work, const TripleBins bins) {
@@ -60,7 +59,7 @@ __global__ void __launch_bounds__(TripleThreads::threads, 2)
   const double column_sum =
       is_column ? scaled_sum(work.pool.places[job.offset + position]) : 0.0;
   constexpr int at_once = TripleThreads::threads / TripleBlock::columns;
-  // Most of a thread's are in the bin of the one before.
+  // Most sums of a thread are in the previous sum's bin.
   int last = 0;
   unsigned in_last = 0;
 #pragma unroll 2

@@ -1,6 +1,6 @@
 #pragma once
 
-// The bin of a similarity, and counts of bins that a block keeps.
+// The bin of a similarity, and a block's counts of bins.
 
 #include <cstdint>
 
@@ -9,12 +9,12 @@
 namespace fsknn {
 namespace cuda {
 
-/// 0 below all bins, 1 in the first, and so on; the last one has its upper end
-/// too.
+/// Returns 0 below all bins, 1 in the first, and so on; the last bin includes
+/// its upper end.
 __device__ inline int triple_bin(const double* breaks, int num_breaks,
                                  double similarity) {
   if (similarity == breaks[num_breaks - 1]) return num_breaks - 1;
-  int low = 0, high = num_breaks;  // breaks before low are not above
+  int low = 0, high = num_breaks;  // no break before low is above
   while (low < high) {
     const int middle = (low + high) / 2;
     if (breaks[middle] <= similarity)
@@ -25,11 +25,11 @@ __device__ inline int triple_bin(const double* breaks, int num_breaks,
   return low;
 }
 
-/// Counts of a block, in shared memory where there is room. All threads call
-/// what there is of it.
+/// Counts of a block, in shared memory if they fit. All threads must call every
+/// member.
 class BlockCounts {
  public:
-  /// shared: of so many bytes, of 8.
+  /// shared: its size in bytes, a multiple of 8.
   __device__ BlockCounts(const TripleBins& bins, void* shared, int bytes)
       : bins_(bins),
         num_breaks_(static_cast<int>(bins.num_breaks)),
@@ -47,7 +47,7 @@ class BlockCounts {
   __device__ int bin_of(double similarity) const {
     return triple_bin(breaks_, num_breaks_, similarity);
   }
-  /// Similarities from `bin`'s own that are below this are in it, too.
+  /// Similarities from the begin of `bin` up to this one are also in that bin.
   __device__ double end_of(int bin) const {
     return bin < num_breaks_ ? breaks_[bin] : 2.0;
   }
@@ -63,8 +63,8 @@ class BlockCounts {
     __syncthreads();
     put(static_cast<int>(blockDim.x));
   }
-  /// Its last part, by so many first threads of the block, when all who add
-  /// have met.
+  /// Writes the counts, by the first `threads` threads of the block, after a
+  /// barrier of all that add.
   __device__ void put(int threads) {
     if (!here_) return;
     for (int b = threadIdx.x; b <= num_breaks_; b += threads)

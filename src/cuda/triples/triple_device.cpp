@@ -80,7 +80,7 @@ bool DeviceTriples::words_serve() {
 void DeviceTriples::make(TripleForm form) {
   if (made_ && view_.form == form) return;
   const Stream stream;
-  made_ = false;  // until it is, whatever fails
+  made_ = false;  // until it is set, after any failure
   view_.form = form;
   scale_ = form == TripleForm::words ? words_scale_ : scale_of_halves(largest_);
   bound_ = TripleSumBound(form, view_.depth, scale_);
@@ -204,7 +204,7 @@ void TripleLane::list_others() {
     jobs_[j].columns = h_list_sizes_[2 * j];
     jobs_[j].rows = h_list_sizes_[2 * j + 1];
   }
-  // No pair is left of one.
+  // Such a job has no pairs left.
   jobs_.erase(std::remove_if(jobs_.begin(), jobs_.end(),
                              [](const TripleJob& job) {
                                return job.columns < 2 || job.rows == 0;
@@ -234,7 +234,7 @@ void TripleLane::run(std::int64_t from, std::int64_t to) {
   if (!workers_.go_on(to - from)) throw StoppedElsewhere();
 }
 
-/// Jobs whose others fit in the pool.
+/// Runs jobs whose others fit in the pool.
 void TripleLane::run_group(std::size_t from, std::size_t to) {
   const bool codes = sizes_.bits > 0;
   std::int64_t offset = 0, tiles = 0, most = 0;
@@ -242,7 +242,7 @@ void TripleLane::run_group(std::size_t from, std::size_t to) {
     TripleJob& job = jobs_[j];
     const std::int64_t rows = pool_rows(job);
     job.offset = job.row_offset = offset;
-    // Where only some may be the lower these stand at the end.
+    // If only some may be the lower, these are at the end.
     if (codes && job.rows != job.columns)
       job.row_offset += rows - bit_pool_rows(job.rows, job.rows);
     job.first_tile = tiles;
@@ -260,7 +260,7 @@ void TripleLane::run_group(std::size_t from, std::size_t to) {
     run_tiles(t, end);
     t = end;
   }
-  // Of 16 bits each, where there are codes.
+  // Counted in 16 bits each, where there are codes.
   const double features =
       static_cast<double>(sizes_.depth) *
       (codes ? 16.0 / static_cast<double>(sizes_.bits) : 1.0);
@@ -268,8 +268,8 @@ void TripleLane::run_group(std::size_t from, std::size_t to) {
                         static_cast<double>(pairs_of_tile(sizes_)) * features;
 }
 
-/// In as many pieces as have room for their candidates: there is for those of a
-/// tile.
+/// Splits the tiles into parts whose candidates fit; those of a single tile
+/// always do.
 void TripleLane::run_tiles(std::int64_t from, std::int64_t to) {
   if (try_tiles(from, to)) {
     at_once_ = std::min(tiles_at_once(sizes_), 2 * at_once_);

@@ -1,8 +1,8 @@
 #pragma once
 
-// The points of a search for triples on one device, and a lane: one host
-// thread's way to go through triples there. While one lane's host thread looks
-// at what was found, the other's kernels run.
+// Holds the points of a search for triples on one device. A lane is one host
+// thread's pass over triples there. While one lane's host thread examines
+// results, the other's kernels run.
 
 #include <cstdint>
 #include <vector>
@@ -17,16 +17,18 @@
 namespace fsknn {
 namespace cuda {
 
-/// Made, and used, with the device current; the points must outlive it.
+/// Must be constructed and used with the device current; the points must
+/// outlive it.
 class DeviceTriples {
  public:
-  /// bits: of each value's code, where all are small whole numbers; 0: make()
-  /// says.
+  /// bits: of each value's code, if all are small whole numbers; 0: make()
+  /// chooses.
   DeviceTriples(const PreparedPoints& points, int bits);
 
-  /// Whether whole numbers are good for pairs of an apex's others.
+  /// Returns whether whole numbers suit pairs of an apex's others.
   bool words_serve();
-  /// Makes them so, for lanes that begin afterwards; not where there are codes.
+  /// Converts the points to this form, for lanes that begin afterwards; not for
+  /// codes.
   void make(TripleForm form);
 
   const TripleSumBound& bound() const { return bound_; }
@@ -49,7 +51,8 @@ class DeviceTriples {
   TriplePoints view_;
 };
 
-/// What lanes of a search have in common: one of three things is wanted.
+/// The settings that all lanes of a search share: one of three results is
+/// requested.
 struct TripleOrder {
   const TripleScanner::Task* task = nullptr;
   const TripleScanner::Take* take = nullptr;    ///< triples
@@ -65,10 +68,11 @@ class TripleLane {
              std::mutex& taking);
   TripleLane(const TripleLane&) = delete;
   TripleLane& operator=(const TripleLane&) = delete;
-  /// After a failure, what is under way still uses the buffers.
+  /// After a failure, work in progress still uses the buffers.
   ~TripleLane() { cudaStreamSynchronize(stream_.get()); }
 
-  /// The task's apexes [from, to), no more than the plan has.
+  /// Processes the task's apexes [from, to), at most as many as the plan
+  /// allows.
   void run(std::int64_t from, std::int64_t to);
   const TripleStats& stats() const { return stats_; }
   const std::vector<std::int64_t>& counts() const { return counts_; }

@@ -1,5 +1,5 @@
-// Triples in the contract's doubles (core/contract/triple_sums.hpp), bit for
-// bit.
+// Computes triples in the contract's doubles (core/contract/triple_sums.hpp),
+// bit for bit.
 #include "core/contract/arithmetic.hpp"
 #include "core/contract/triple_sums.hpp"
 #include "cuda/device/check.hpp"
@@ -12,8 +12,8 @@ namespace {
 
 using Block = ExactBlock<256>;
 
-/// sum_of_largest() by 4 neighbouring threads, two lanes each; a warp must call
-/// it.
+/// Computes sum_of_largest() by 4 adjacent threads with two lanes each; all of
+/// a warp must call it.
 __device__ inline double sum_of_three(const double* a, const double* b,
                                       const double* c, std::int64_t padded,
                                       int part) {
@@ -36,13 +36,14 @@ __device__ inline double sum_of_three(const double* a, const double* b,
   return join_sum(v);
 }
 
-/// Calls each(candidate, similarity, whether it is one, and this thread the
-/// first of its four) for all candidates, by all threads of a warp.
+/// Calls each(candidate, similarity, flag) for all candidates, by all threads
+/// of a warp. The flag tells whether it is a candidate and this thread the
+/// first of its four.
 template <class Each>
 __device__ inline void for_reranked(const TripleTileWork& work,
                                     const Each& each) {
   const unsigned long long found = *work.num_candidates;
-  // The host sees to it, with fewer tiles at a time.
+  // The host repeats this with fewer tiles at a time.
   if (found > static_cast<unsigned long long>(work.capacity)) return;
   const std::int64_t count = static_cast<std::int64_t>(found);
   const TriplePoints& p = work.points;
@@ -55,7 +56,7 @@ __device__ inline void for_reranked(const TripleTileWork& work,
     const bool there = at < count;
     const TripleCandidate candidate = work.candidates[there ? at : first];
     const std::int32_t apex = work.jobs[candidate.job].apex;
-    // The contract's, where it is there already: whole numbers.
+    // For whole numbers the contract's sum is available already.
     const double sum = p.bits > 0
                            ? static_cast<double>(candidate.largest)
                            : sum_of_three(p.rows + apex * p.padded,
@@ -69,8 +70,8 @@ __device__ inline void for_reranked(const TripleTileWork& work,
   }
 }
 
-// In: candidates. Out: hits, as many as num_hits says. Grid:
-// any, x. Block: Block::threads.
+// In: candidates. Out: hits, whose number is num_hits. Grid: any, x. Block:
+// Block::threads.
 __global__ void __launch_bounds__(Block::threads)
     rerank_triples(const TripleTileWork work, TripleHit* hits,
                    unsigned long long* num_hits) {
@@ -106,7 +107,7 @@ __global__ void __launch_bounds__(Block::threads)
   counts.finish();
 }
 
-// Enough to fill a device, which of few candidates costs little.
+// Enough blocks to fill a device, at little cost for few candidates.
 constexpr unsigned kBlocks = 1056;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which triples may be as similar as is asked for.
+// Finds triples that may be similar enough.
 #include "cuda/device/check.hpp"
 #include "cuda/triples/triple_half_sums.cuh"
 #include "cuda/triples/triple_word_sums.cuh"
@@ -7,9 +7,9 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-// A block a tile. In: the pool, lists and jobs of the work. Out: candidates.
-// Grid: x over tiles [from, to). Block: TripleThreads::threads. Shared:
-// TripleThreads::shared_bytes.
+// A block handles a tile. In: the pool, lists and jobs of the work. Out:
+// candidates. Grid: x over tiles [from, to). Block: TripleThreads::threads.
+// Shared: TripleThreads::shared_bytes.
 template <class Sums>
 __global__ void __launch_bounds__(TripleThreads::threads, 2)
     filter_triples(const TripleTileWork work) {

@@ -1,10 +1,9 @@
 #pragma once
 
-// Sums of halves, of which tensor cores do the adding. A is a tile of largest
-// values, 16 columns by 16 features, made in registers for one row; B has ones
-// in one of its 8 columns, so that the sums of 8 rows come to stand beside each
-// other. Maxima of halves that are not negative are those of whole numbers of
-// 16 bits.
+// Sums of halves, added by tensor cores. A is a tile of maxima, 16 columns by
+// 16 features, computed in registers for one row. B has ones in one of its 8
+// columns, so that the sums of 8 rows become adjacent. Maxima of non-negative
+// halves are those of their bits as 16-bit whole numbers.
 
 #include "cuda/filter/warp_pairs.cuh"
 #include "cuda/triples/triple_tiles.cuh"
@@ -12,21 +11,22 @@
 namespace fsknn {
 namespace cuda {
 
-/// Eight warps, each 16 rows by 64 columns: 4 by 2 of them.
+/// Eight warps, 4 by 2, each with 16 rows by 64 columns.
 struct TripleWarps {
   static constexpr int rows = 16, columns = 64;
   static constexpr int down = TripleBlock::rows / rows;
   static constexpr int across = TripleBlock::columns / columns;
   static constexpr int groups = columns / 16, octets = rows / 8;
-  /// Features that tensor cores add before they meet the sum of others.
+  /// The features that tensor cores add before the result joins the previous
+  /// sum.
   static constexpr int feature_range_parts =
       static_cast<int>(kFilterFeatureRange) / TripleBlock::depth;
   static_assert(down * across * 32 == TripleThreads::threads,
                 "a warp for each");
 };
 
-/// See triple_tiles.cuh: of 4 groups of 16 columns and 2 of 8 rows, as products
-/// have them. ranges: of more than kMostInOne features.
+/// See triple_tiles.cuh: for 4 groups of 16 columns and 2 of 8 rows, in the
+/// layout of the products. ranges: for more than kMostInOne features.
 template <bool feature_ranges>
 class TripleHalfSums {
  public:

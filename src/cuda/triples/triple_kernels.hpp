@@ -1,13 +1,14 @@
 #pragma once
 
-// Triples on a device. Of one point (the apex) X_j = max(v_apex, v_j) is made
-// once, in 16 bits a value; then max(X_j, X_k) is the largest of the three, so
-// that pairs of the X are gone through tile by tile, and what their sums do not
-// decide is reranked in the contract's doubles.
+// Triples on a device. X_j = max(v_apex, v_j) is computed once for each apex,
+// in 16 bits a value. max(X_j, X_k) is then the largest of the three, so that
+// pairs of the X are processed tile by tile. Pairs that their sums do not
+// decide are computed in the contract's doubles.
 //
-// Small whole numbers are thermometer codes instead, and X_j what either of the
-// two codes has. Of max(X_j, X_k) tensor cores count what both have, without
-// rounding: the sum is |X_j| + |X_k| less that, and decides by itself.
+// Small whole numbers become thermometer codes instead, and X_j is the union of
+// two codes. Tensor cores count the common bits of X_j and X_k without
+// rounding. The sum of max(X_j, X_k) is |X_j| + |X_k| less that count, which
+// decides the pair exactly.
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -29,8 +30,8 @@ struct TriplePoints {
   TripleForm form = TripleForm::halves;
   const void* numbers = nullptr;  ///< [count x depth]: see triple_bound.hpp
   int bits = 0;                   ///< of a value's code; 0: halves
-  /// [count x depth], 16 bits each: word w bits + t of a row has of features
-  /// 32 w to 32 w + 31 whether they are above t.
+  /// [count x depth], 16 bits each: bit f of word w bits + t of a row tells
+  /// whether feature 32 w + f is above t.
   const void* codes = nullptr;
   const float* most = nullptr;      ///< [count] TripleSumBound::float_most_of()
   const char* contained = nullptr;  ///< [count] of TripleOwners; null: all
@@ -40,17 +41,17 @@ struct TriplePoints {
 /// An apex of a task.
 struct TripleJob {
   std::int32_t apex = 0, begin = 0, end = 0;  ///< as TripleApex
-  std::int32_t columns = 0;                   ///< others that stand in the pool
+  std::int32_t columns = 0;                   ///< others in the pool
   std::int64_t offset = 0;                    ///< in the pool, of the first
   std::int64_t row_offset = 0;                ///< of codes, of the first row
-  std::int64_t first_tile = 0;  ///< of the others before it, how many
-  std::int32_t rows = 0;        ///< those that may be the lower
+  std::int64_t first_tile = 0;  ///< the number of others before it
+  std::int32_t rows = 0;        ///< others that may be the lower
   std::int32_t list = 0;        ///< its number among the lists
   double share = 0, third = 0;  ///< of TripleBound
   double least = 0;
   float float_share = 0;    ///< above share
   std::int32_t number = 0;  ///< in the task
-  /// Its tiles; for host and device.
+  /// Returns its tiles; for host and device.
   FSKNN_HD TripleTiles tiles() const {
     TripleTiles t;
     t.columns = columns;
@@ -65,49 +66,52 @@ struct TripleJob {
   }
 };
 
-/// Largest of all values of rows [count x padded]; `largest` is 0 before.
+/// Computes the largest of all values of rows [count x padded]; `largest` must
+/// be 0 before.
 void start_largest_value(const double* rows, std::int64_t size, double* largest,
                          cudaStream_t stream);
 
-/// What words lose of each row's scaled values that are too large for them.
+/// Computes how much each row's scaled values lose to the largest word.
 void start_cutting_words(const TriplePoints& points, PowerOfTwo scale,
                          double* cut, cudaStream_t stream);
 
-/// Makes `to` [count x depth] of the points' rows, in the points' form.
+/// Converts the points' rows to `to` [count x depth], in the points' form.
 void start_triple_numbers(const TriplePoints& points, PowerOfTwo scale,
                           __half* to, cudaStream_t stream);
 
-/// Makes `to` [count x depth], zeros before, of rows of small whole numbers.
+/// Makes codes `to` [count x depth], zeros before, from rows of small whole
+/// numbers.
 void start_triple_codes(const TriplePoints& points, unsigned* to,
                         cudaStream_t stream);
 
-/// Which others the triples of each job have, ascending.
+/// The others in the triples of each job, ascending.
 struct TripleLists {
   float* pair_sums = nullptr;      ///< [jobs x count]
   std::int32_t* others = nullptr;  ///< [jobs x count] places
   std::int32_t* lowers = nullptr;  ///< [jobs x count] numbers among the others
   std::int32_t* sizes = nullptr;   ///< [jobs x 2] of both lists
 };
-/// A pair's sum with the apex above what a triple's bound allows leaves an
-/// other out, where `by_pairs`.
+/// Where `by_pairs`, excludes an other whose pair sum with the apex exceeds the
+/// maximum that a triple's bound allows.
 struct TripleChoice {
   bool by_pairs = true;
   PowerOfTwo scale;
   double up = 1.0;           ///< a sum of halves is at most this times the true
+                             ///< one
   double largest_sum = 0.0;  ///< of all rows
 };
-/// Sums of each job's apex and its others alone.
+/// Computes the sums of each job's apex with each of its others.
 void start_triple_pair_sums(const TriplePoints& points, const TripleJob* jobs,
                             std::int64_t num_jobs, float* pair_sums,
                             cudaStream_t stream);
-/// Where `by_pairs` these are there already.
+/// Where `by_pairs`, the sums must have been computed.
 void start_triple_lists(const TriplePoints& points, const TripleJob* jobs,
                         std::int64_t num_jobs, const TripleChoice& choice,
                         const TripleLists& to, cudaStream_t stream);
 
-/// alike: [jobs x count] places of the points with the least sums beside the
-/// rows' own, in that order; count: below that of the points. Of pair sums with
-/// all other points.
+/// Finds the points with the least sums relative to the rows' own. alike: [jobs
+/// x count] their places, in that order; count: below the number of points.
+/// Needs pair sums with all other points.
 void start_most_alike(const TriplePoints& points, const TripleJob* jobs,
                       std::int64_t num_jobs, const float* pair_sums,
                       std::int64_t count, std::int32_t* alike,
@@ -118,14 +122,14 @@ struct TriplePool {
   __half* x = nullptr;             ///< [pool rows x depth]
   std::int32_t* places = nullptr;  ///< [pool rows]
   float* most = nullptr;           ///< [pool rows] of the points
-  /// [pool rows] of codes: x how many bits X has, y the point's sum.
+  /// [pool rows] for codes: x the number of bits in X, y the point's sum.
   int2* counts = nullptr;
 };
 void start_triple_pool(const TriplePoints& points, const TripleJob* jobs,
                        std::int64_t num_jobs, std::int64_t most_columns,
                        const TripleLists& lists, const TriplePool& to,
                        cudaStream_t stream);
-/// Of codes. most_rows: bit_pool_rows() of a job, the most.
+/// Fills the pool with codes. most_rows: the largest bit_pool_rows() of a job.
 void start_triple_code_pool(const TriplePoints& points, const TripleJob* jobs,
                             std::int64_t num_jobs, std::int64_t most_rows,
                             const TripleLists& lists, const TriplePool& to,
@@ -134,7 +138,7 @@ void start_triple_code_pool(const TriplePoints& points, const TripleJob* jobs,
 /// Two places and a job, whose apex is the third.
 struct TripleCandidate {
   std::int32_t lower, higher, job;
-  std::int32_t largest;  ///< of codes: the sum of the largest values
+  std::int32_t largest;  ///< for codes: the sum of the largest values
 };
 
 /// Tiles, or squares, [from, to) of some jobs.
@@ -147,7 +151,7 @@ struct TripleTileWork {
   std::int64_t from = 0, to = 0;
   TripleCandidate* candidates = nullptr;
   std::int64_t capacity = 0;
-  unsigned long long* num_candidates = nullptr;  ///< may pass the capacity
+  unsigned long long* num_candidates = nullptr;  ///< may exceed the capacity
 };
 
 /// Bins of similarities.
@@ -157,32 +161,32 @@ struct TripleBins {
   unsigned long long* counts = nullptr;  ///< [breaks + 1]
   double low = 0, high = 0, lost = 0;    ///< of TripleSumBound
   double off_exact = 0;
-  double small = 0;  ///< of smaller scaled totals a sum of halves says nothing
+  double small = 0;  ///< below this scaled total a sum of halves gives no bound
   PowerOfTwo scale;
 };
 
-/// Candidates are those that may be as similar as their job asks for.
+/// Finds candidates: triples that may reach their job's similarity.
 void start_triple_filter(const TripleTileWork& work, cudaStream_t stream);
 
-/// Counts by bins; candidates are those whose bin is not decided.
+/// Counts by bins; candidates are triples whose bin is not decided.
 void start_triple_counts(const TripleTileWork& work, const TripleBins& bins,
                          cudaStream_t stream);
 
-/// The same two of codes. Candidates have their sums; those of the filter may
-/// be as similar as is asked for, and of what is counted there are none.
+/// Do the same two for codes. Candidates have their sums. The filter's are
+/// those that may be similar enough; counting leaves none.
 void start_triple_bit_filter(const TripleTileWork& work, cudaStream_t stream);
 void start_triple_bit_counts(const TripleTileWork& work, const TripleBins& bins,
                              cudaStream_t stream);
 
-/// Whether the current device's code counts bits so.
+/// Returns whether the current device's code counts bits in this way.
 bool has_triple_bits();
 
-/// Triples of those candidates that are as similar as their job asks for, by
-/// the contract. Nothing where there are more candidates than there was room.
+/// Selects the candidates whose similarity by the contract reaches their job's.
+/// Does nothing if there are more candidates than the capacity.
 void start_reranking_triples(const TripleTileWork& work, TripleHit* hits,
                              unsigned long long* num_hits, cudaStream_t stream);
 
-/// The same, into bins.
+/// Does the same into bins.
 void start_counting_reranked(const TripleTileWork& work, const TripleBins& bins,
                              cudaStream_t stream);
 

@@ -1,5 +1,5 @@
-// Points as halves or whole numbers, the others of an apex that a bound on
-// pairs leaves, and their X.
+// Converts points to halves or whole numbers, selects the others of an apex by
+// a bound on pairs, and computes their X.
 #include <cmath>
 
 #include "core/search/triples.hpp"
@@ -12,9 +12,9 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-constexpr int kPiece = 8;  // halves that are read at once
+constexpr int kPiece = 8;  // halves that are read together
 
-// In: x [size], not negative. Out: largest. Grid: any, x. Block: kThreads.
+// In: x [size], non-negative. Out: largest. Grid: any, x. Block: kThreads.
 __global__ void __launch_bounds__(kThreads)
     find_largest(const double* x, std::int64_t size, double* largest) {
   double most = 0.0;
@@ -27,16 +27,16 @@ __global__ void __launch_bounds__(kThreads)
     const double other = __shfl_xor_sync(0xffffffffu, most, gap);
     most = other > most ? other : most;
   }
-  // Doubles that are not negative are in the order of their bits.
+  // Non-negative doubles order as their bits do.
   if (threadIdx.x % kWarp == 0)
     atomicMax(reinterpret_cast<unsigned long long*>(largest),
               static_cast<unsigned long long>(__double_as_longlong(most)));
 }
 
-/// Of a scaled value that is not negative: what is not above it.
+/// Rounds a non-negative scaled value down.
 struct Halves {
   using Number = __half;
-  // Not -0, whose bits are those of a large whole number.
+  // Avoids -0, whose bits are those of a large whole number.
   __device__ static __half below(double y) {
     return __float2half_rz(y > 0.0 ? __double2float_rz(y) : 0.0f);
   }
@@ -48,8 +48,8 @@ struct Words {
   }
 };
 
-// One warp a row. In: the points' rows. Out: cut [count]. Grid: any, x. Block:
-// kThreads.
+// One warp handles a row. In: the points' rows. Out: cut [count]. Grid: any, x.
+// Block: kThreads.
 __global__ void __launch_bounds__(kThreads)
     cut_words(const TriplePoints points, const PowerOfTwo scale, double* cut) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Halves that are not negative are in the order of their bits.
+/// Non-negative halves order as their bits do.
 __device__ inline uint4 larger_numbers(const uint4& a, const uint4& b) {
   return {__vmaxu2(a.x, b.x), __vmaxu2(a.y, b.y), __vmaxu2(a.z, b.z),
           __vmaxu2(a.w, b.w)};
@@ -105,7 +105,8 @@ __device__ inline bool is_other(const TriplePoints& points, std::int64_t apex,
          (points.contained != nullptr && points.contained[place] == 0);
 }
 
-/// Whether a triple of the job may have it as the lower of the other two.
+/// Returns whether the point may be the lower of the other two in a triple of
+/// the job.
 __device__ inline bool is_lower(const TriplePoints& points,
                                 const TripleJob& job, std::int64_t place) {
   if (place < job.begin || place >= job.end) return false;
@@ -113,8 +114,8 @@ __device__ inline bool is_lower(const TriplePoints& points,
          is_in_stage(place / kStageBlock, points.stage, points.stages);
 }
 
-/// Of eight halves the larger, added up; or of 128 bits those that one has.
-/// Pairs are asked for in these forms alone.
+/// Adds the larger ones of eight halves, or counts the bits of the union of 128
+/// bits. Pairs are requested in these forms alone.
 struct HalfSums {
   using Sum = float;
   static const void* of(const TriplePoints& points) { return points.numbers; }
@@ -132,9 +133,9 @@ struct CodeSums {
   }
 };
 
-// One warp a pair of an apex and a place. In: all, the points' rows. Out: sums
-// [jobs x count]; of what is no other nothing is written. Grid: x over places,
-// y over jobs. Block: kThreads.
+// One warp handles a pair of an apex and a place. In: all, the points' rows.
+// Out: sums [jobs x count], written only for others. Grid: x over places, y
+// over jobs. Block: kThreads.
 template <class Rows>
 __global__ void __launch_bounds__(kThreads)
     sum_pairs(const uint4* all, const TriplePoints points,
@@ -160,7 +161,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// See the vignette "proofs": one pair.
+/// Applies the bound on one pair: see the vignette "proofs".
 __device__ inline bool has_room(const TriplePoints& points,
                                 const TripleJob& job, std::int64_t place,
                                 float pair_sum, const TripleChoice& choice) {
@@ -173,7 +174,8 @@ __device__ inline bool has_room(const TriplePoints& points,
            ((most * choice.scale.first) * choice.scale.second) * choice.up);
 }
 
-/// Threads of the block before this one that are `set`, and of all in `count`.
+/// Returns the number of preceding threads of the block that are `set`, and
+/// their total in `count`.
 __device__ inline int rank_of(bool set, int* of_warps, int& count) {
   const unsigned mask = __ballot_sync(0xffffffffu, set);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
@@ -223,7 +225,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Round by round the next one. In: sums [jobs x count of points]. Out: alike
+// Chooses one point a round. In: sums [jobs x count of points]. Out: alike
 // [jobs x count]. Grid: x over jobs. Block: kThreads.
 __global__ void __launch_bounds__(kThreads)
     choose_alike(const TriplePoints points, const TripleJob* jobs,
@@ -239,7 +241,7 @@ __global__ void __launch_bounds__(kThreads)
     Key least = none;
     for (std::int64_t p = threadIdx.x; p < points.count; p += kThreads) {
       if (p == apex) continue;
-      // Floats that are not negative are in the order of their bits.
+      // Non-negative floats order as their bits do.
       const float unlike = own[p] / (points.most[apex] + points.most[p]);
       const Key key = (static_cast<Key>(__float_as_uint(unlike)) << 32 |
                        static_cast<Key>(p)) +
@@ -262,8 +264,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// One warp a row of the pool. Grid: x over rows of a job, y over jobs. Block:
-// kThreads.
+// One warp handles a row of the pool. Grid: x over rows of a job, y over jobs.
+// Block: kThreads.
 __global__ void __launch_bounds__(kThreads)
     fill_pool(const TriplePoints points, const TripleJob* jobs,
               const std::int32_t* others, const TriplePool to) {

@@ -1,4 +1,4 @@
-// Triples gone through by the devices of a request.
+// Distributes triples over the devices of a request.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -18,7 +18,7 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// The points on a device, which takes them back.
+/// The points on a device, whose memory is freed on that device.
 class PointsOnDevice {
  public:
   PointsOnDevice(int device, const PreparedPoints& points, int bits)
@@ -105,8 +105,8 @@ class Scanner final : public TripleScanner {
     return plan;
   }
 
-  /// What the order is best gone through as. Sums with the apex alone tell more
-  /// by halves, and of counts most are decided by them.
+  /// Chooses the form in which the order runs fastest. Sums with the apex alone
+  /// are tighter in halves, and they decide most counts.
   void make_form(const UsedDevices& gpus, const TripleOrder& order) {
     if (sizes_.bits > 0) return;
     bool words = order.take != nullptr && !order.task->by_pairs;

@@ -1,9 +1,9 @@
 #pragma once
 
 // Squares of an apex's others, whose codes tensor cores count by warpgroups
-// (Hopper). Two blocks of a cluster have the two halves of a square's rows and
-// meet the same columns, of which each copies half to both: as pairs are
-// filtered (cuda/filter/warpgroup_pairs.cuh).
+// (Hopper). The two blocks of a cluster have the two halves of a square's rows
+// and compare them with the same columns. Each copies half of these to both, as
+// in the filter of pairs (cuda/filter/warpgroup_pairs.cuh).
 
 #include <cstdint>
 
@@ -13,9 +13,9 @@
 namespace fsknn {
 namespace cuda {
 
-/// Where codes stand in the pool: of 256 rows the first 1,024 bits, a row after
-/// the other, then the next. The 16-byte pieces of row r are permuted by r mod
-/// 8, as products want them (wgmma.cuh).
+/// The layout of codes in the pool: for 256 rows the first 1,024 bits, row
+/// after row, then the next ones. The 16-byte pieces of row r are permuted by r
+/// mod 8, as products require (wgmma.cuh).
 struct CodeTiles {
   static constexpr int row_bytes = TripleBitBlock::depth * 2;
   static constexpr int piece_bytes = 16;
@@ -26,7 +26,8 @@ struct CodeTiles {
   static_assert(TripleBitBlock::columns == 2 * TripleBitBlock::rows,
                 "a cluster has a square's rows");
 
-  /// In pieces, of a row of the pool and a piece of it; of so many parts.
+  /// Returns the position in pieces of a piece of a row of the pool; rows have
+  /// `parts` parts.
   __host__ __device__ static std::int64_t at(std::int64_t row,
                                              std::int64_t piece,
                                              std::int64_t parts) {
@@ -39,8 +40,8 @@ struct CodeTiles {
   }
 };
 
-/// What of a block's shared memory is what: stages of a square's columns and
-/// the block's rows, barriers, then what the kernel wants besides.
+/// The layout of a block's shared memory: stages of a square's columns and the
+/// block's rows, barriers, then the kernel's additional data.
 struct SquareMemory {
   static constexpr int stages = 4;
   static constexpr int stage_bytes =
@@ -52,7 +53,7 @@ struct SquareMemory {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-/// A square of a job, as all threads of a block see it.
+/// A square of a job, the same in all threads of a block.
 struct TripleSquare {
   const TripleJob* job;
   std::int64_t first_row, first_column;  ///< of the cluster's
@@ -71,7 +72,7 @@ struct TripleSquare {
   }
 };
 
-/// Squares that a cluster goes through.
+/// The squares that a cluster processes.
 struct ClusterSquares {
   std::int64_t first, step;
   __device__ explicit ClusterSquares(const TripleTileWork& work)
@@ -79,7 +80,7 @@ struct ClusterSquares {
         step(gridDim.x / HopperBlock::cluster) {}
 };
 
-/// One thread: starts all copies.
+/// Starts all copies, in one thread.
 __device__ inline void copy_squares(const TripleTileWork& work,
                                     const HopperBarriers& barriers,
                                     unsigned shared) {
@@ -115,14 +116,14 @@ __device__ inline void copy_squares(const TripleTileWork& work,
   }
 }
 
-/// A thread's share of a square: 2 rows, 8 apart, and 2 columns of every 8.
-/// Number 4 g + 2 i + e is of row i and column e of group g.
+/// A thread's part of a square: 2 rows, 8 apart, and 2 columns of every 8.
+/// Number 4 g + 2 i + e belongs to row i and column e of group g.
 struct SquareSums {
   static constexpr int groups = TripleBitBlock::columns / 8;
   int common[128];
 };
 
-/// What a thread must know of its rows.
+/// The numbers of its rows that a thread needs.
 struct SquareRows {
   std::int32_t position[2];  ///< among the others; none: beyond all
   int bits[2];               ///< of X
@@ -154,13 +155,13 @@ struct SquareRows {
                                       row];
     }
   }
-  /// Whether the pair counts.
+  /// Returns whether the pair counts.
   __device__ bool has(int i, std::int64_t column) const {
     return position[i] < column && column < num_columns;
   }
 };
 
-/// A warpgroup: what is common, and what comes of it: take(square, sums).
+/// Counts the common bits by a warpgroup, and calls take(square, sums).
 template <class Take>
 __device__ inline void count_squares(const TripleTileWork& work,
                                      const HopperBarriers& barriers,
@@ -201,14 +202,14 @@ __device__ inline void count_squares(const TripleTileWork& work,
   }
 }
 
-/// The warpgroups that multiply wait for each other.
+/// A barrier of the warpgroups that multiply.
 __device__ inline void meet_consumers() {
   asm volatile("bar.sync 1, %0;\n" ::"n"(128 * HopperBlock::consumers)
                : "memory");
 }
 
-/// The kernel's body. finish(): at the end, by the warpgroups that multiply;
-/// the other has few registers.
+/// The kernel's body. The warpgroups that multiply call finish() at the end;
+/// the other one has few registers.
 template <class Take, class Finish>
 __device__ inline void for_squares(const TripleTileWork& work,
                                    unsigned char* memory, const Take& take,
@@ -234,7 +235,7 @@ __device__ inline void for_squares(const TripleTileWork& work,
     count_squares(work, barriers, shared, take);
     finish();
   }
-  // Neither block ends while the other may write to its memory.
+  // Neither block may end while the other can still write to its memory.
   __syncwarp();
   cluster_sync();
 }

@@ -1,14 +1,14 @@
 #pragma once
 
-// The sums of a tile: 64 rows by 128 columns, pairs of an apex's others; a part
-// of the features after the other, as they come to shared memory. Sums, for
-// which it is compiled, are a thread's:
-//   rows, columns         how many it has of either,
-//   row(i), column(j)     where these stand in the tile,
-//   add(stage)            a part's, from where it stands in shared memory,
-//   end_part(part)        when a part is added, and
-//   finish()              when all are,
-//   at(i, j)              a sum, as a float: see triple_bound.hpp.
+// The sums of a tile: 64 rows by 128 columns, pairs of an apex's others, added
+// part after part of the features as they arrive in shared memory. Sums, a
+// template parameter, are those of a thread:
+//   rows, columns         the number of either,
+//   row(i), column(j)     their positions in the tile,
+//   add(stage)            adds a part, from its address in shared memory,
+//   end_part(part)        is called after a part,
+//   finish()              after all parts, and
+//   at(i, j)              returns a sum as a float: see triple_bound.hpp.
 
 #include <cstdint>
 
@@ -18,7 +18,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// A block of threads, and what it has of shared memory.
+/// A block of threads, and its shared memory.
 struct TripleThreads {
   static constexpr int threads = 256;
   static constexpr int row_bytes = TripleBlock::depth * 2;
@@ -31,7 +31,7 @@ struct TripleThreads {
                 "a thread copies one piece of a row, and of two columns");
 };
 
-/// A tile of a job, as all threads of a block see it.
+/// A tile of a job, the same in all threads of a block.
 struct TripleTile {
   const TripleJob* job;
   std::int64_t first_row, first_column;  ///< among lowers, among others
@@ -56,7 +56,7 @@ __device__ inline TripleTile triple_tile(const TripleTileWork& work) {
   return tile;
 }
 
-/// How the rows and columns of a tile come to shared memory.
+/// Copies the rows and columns of a tile into shared memory.
 class TripleCopies {
  public:
   __device__ TripleCopies(const TripleTileWork& work, const TripleTile& tile,
@@ -65,7 +65,7 @@ class TripleCopies {
     const TripleJob& job = *tile.job;
     const int of_thread = static_cast<int>(threadIdx.x) / 4;
     const auto place_in_pool = [&](std::int64_t position) {
-      // What is past the end is never looked at.
+      // Results past the end are never used.
       if (position >= job.columns) position = 0;
       return reinterpret_cast<const char*>(
           work.pool.x + (job.offset + position) * work.points.depth +
@@ -104,7 +104,7 @@ __device__ inline uint4 shared_piece(unsigned from) {
   return x;
 }
 
-/// The sums of a tile, by all threads of a block.
+/// Computes the sums of a tile, by all threads of a block.
 template <class Sums>
 __device__ inline void sum_tile(const TripleTileWork& work,
                                 const TripleTile& tile, unsigned shared,
@@ -129,7 +129,7 @@ __device__ inline void sum_tile(const TripleTileWork& work,
   wait_for_copies<0>();
 }
 
-/// each(i, j) for all of a thread's sums.
+/// Calls each(i, j) for all of a thread's sums.
 template <class Sums, class Each>
 __device__ inline void for_sums(const Each& each) {
 #pragma unroll
@@ -138,7 +138,7 @@ __device__ inline void for_sums(const Each& each) {
     for (int j = 0; j < Sums::columns; ++j) each(i, j);
 }
 
-/// What a thread must know of its rows and columns.
+/// The numbers of its rows and columns that a thread needs.
 template <class Sums>
 struct TripleEnds {
   std::int32_t row[Sums::rows];        ///< positions; -1: none
@@ -160,13 +160,13 @@ struct TripleEnds {
       column[j] = at < tile.job->columns ? static_cast<std::int32_t>(at) : -1;
     }
   }
-  /// Whether the pair counts.
+  /// Returns whether the pair counts.
   __device__ bool has(int i, int j) const {
     return row[i] >= 0 && row[i] < column[j];
   }
 };
 
-/// A warp's candidates go to the list together.
+/// Appends a warp's candidates to the list together.
 __device__ inline void put_candidate(const TripleTileWork& work,
                                      const TripleTile& tile, bool is_one,
                                      std::int32_t row, std::int32_t column) {

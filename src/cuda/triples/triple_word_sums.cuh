@@ -1,7 +1,8 @@
 #pragma once
 
-// Sums of whole numbers of 16 bits, in 32: the larger of two, and both halves
-// of a word onto the sum, an instruction each on units that work side by side.
+// Sums of 16-bit whole numbers, in 32 bits. The larger of two, and the addition
+// of both halves of a word, take one instruction each, on units that work in
+// parallel.
 
 #include "cuda/triples/triple_tiles.cuh"
 
@@ -33,7 +34,8 @@ class TripleWordSums {
 
   __device__ void add(unsigned stage) {
     constexpr int row_bytes = TripleThreads::row_bytes;
-    // Two staged rows meet all banks: of 8 columns each two read another piece.
+    // This spreads two staged rows over all banks: of 8 columns each two read
+    // another piece.
     const unsigned turn = static_cast<unsigned>(column0_ % 8 / 2);
     const unsigned from_row = stage + row0_ * row_bytes;
     const unsigned from_column =

@@ -32,17 +32,20 @@ class AllPairs final : public WithinRows {
     double distance, correlation, similarity;
     std::int32_t row, column;
   };
-  AllPairs(const Request& request, const Matrix& m)
-      : metric_(*request.metric),
+  /// asked: for any data. The metric of wide data is another entry of the
+  /// table.
+  AllPairs(const Request& asked, const Matrix& m)
+      : request_(suited(asked, m.source(), nullptr)),
+        metric_(*request_.metric),
         points_(prepare_points(
             m.source(),
-            recipe_of(request,
-                      common_exponent(request, m.source(), nullptr, 1)),
-            request.skip, false, &prepare_row<ScalarLanes>, 1)) {
+            recipe_of(request_,
+                      common_exponent(request_, m.source(), nullptr, 1)),
+            request_.skip, false, &prepare_row<ScalarLanes>, 1)) {
     Within all;
     all.limits = {kInf};
     all.once = true;
-    brute_within(request, all, m.source(), nullptr, *this);
+    brute_within(request_, all, m.source(), nullptr, *this);
   }
   void allocate(const std::vector<std::int32_t>& counts) override {
     for (const std::int32_t count : counts) {
@@ -78,6 +81,7 @@ class AllPairs final : public WithinRows {
                               points_.sums[a.value], points_.sums[b.value]);
   }
 
+  const Request request_;
   const MetricEntry& metric_;
   const PreparedPoints points_;
   std::vector<std::vector<std::int32_t>> index_;

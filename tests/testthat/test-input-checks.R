@@ -372,7 +372,9 @@ test_that("names of graphs, labels and other words must be UTF-8", {
   for (verb in list(mst_knn, spanning_forest, as_knn)) {
     expect_no_utf8(verb(graph), "vertex 3 ", "igraph::V\\(.*\\)\\$name")
   }
-  expect_no_utf8(plot_neighbourhood(graph, "a"), "vertex 3 ")
+  if (rlang::is_installed(c("ggplot2", "ggraph"))) {
+    expect_no_utf8(plot_neighbourhood(graph, "a"), "vertex 3 ")
+  }
   expect_no_utf8(write_edges(edges, latin1))
   expect_no_utf8(read_cibm(latin1))
   expect_no_utf8(knn_graph(paste0(latin1, ".fbin"), 2))

@@ -69,7 +69,7 @@ test_that("points with too few neighbours have vectors as short as these", {
     ),
     "fsknn_short_rows"
   )
-  expect_match(rlang::cnd_message(told), "Their neighbours are shorter vectors")
+  expect_match(rlang::cnd_message(told), "Its neighbours are shorter vectors")
   found <- suppressMessages(knn_search(
     x, rep(2:3, 10), "euclidean", na = "pairwise", min_pairs = 2
   ))

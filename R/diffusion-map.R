@@ -132,7 +132,8 @@
 #' without distances, distances that are missing or below 0 (inner products), a
 #' neighbour that is there twice. `fsknn_package_error`: a component of more
 #' than 300 points where RSpectra is not installed. A warning of class
-#' `fsknn_convergence_warning` says where eigenpairs were not found to full accuracy.
+#' `fsknn_convergence_warning` says where eigenpairs were not found to full
+#' accuracy.
 #' @references
 #' Coifman RR, Lafon S (2006). Diffusion maps. *Applied and Computational
 #' Harmonic Analysis* 21(1): 5-30. \doi{10.1016/j.acha.2006.04.006}

@@ -41,7 +41,8 @@ edge_attributes <- c(
 # numbers of points, rank, distance and, where there is one, correlation or
 # similarity. names:
 # of the points, or NULL. Points without edges are isolated, or no vertices at
-# all: those of the data frame left_out (or NULL). blocks: see search-point_blocks.R.
+# all: those of the data frame left_out (or NULL). blocks: see
+# search-point_blocks.R.
 found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
                            left_out = NULL, weighted = FALSE,
                            num_features = NULL, num_covariates = NULL,

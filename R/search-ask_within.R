@@ -188,7 +188,7 @@ round_down <- function(number) {
   if (!is.finite(number) || number == 0) {
     return(format(number))
   }
-  parts <- as.double(strsplit(sprintf("%.15e", number), "e")[[1]])
+  parts <- as.double(strsplit(sprintf("%.15e", number), "e", fixed = TRUE)[[1]])
   for (hundredths in floor(100 * parts[[1]]) - 0:1) {
     text <- sprintf("%.0fe%.0f", hundredths, parts[[2]] - 2)
     text <- format(as.double(text), digits = 3)

@@ -1,7 +1,7 @@
 # Writes a long answer to shards, one range of rows after another.
 #
 #   fsknn-shards           text: facts of the answer, and each file with its
-#                          size and digests (see core/files/shards.hpp); written last
+#                          size and digests (files/shards.hpp); written last
 #   fsknn-lock             locked by the search that writes
 #   shard-000001.h5        or index-000001.ibin and distance-000001.fbin
 

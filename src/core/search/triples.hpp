@@ -93,7 +93,7 @@ std::uint64_t checksum_of(const Triple& triple);
 std::uint64_t checksum_of(std::int64_t bin, double count);
 
 /// Prepares rows in the user's order, and notes whether they are wide data.
-PreparedPoints prepare_triples(const Request& request, const RowSource& points,
+PreparedPoints prepare_triples(const Request& asked, const RowSource& source,
                                RowKernel kernel, int num_threads,
                                Progress* progress);
 

@@ -138,7 +138,7 @@ std::vector<std::int32_t> sample_of(std::int64_t n,
 
 }  // namespace
 
-DistanceTally::DistanceTally() : count_(2 * kPowers) {}
+DistanceTally::DistanceTally() : count_(std::size_t{2} * kPowers) {}
 
 void DistanceTally::add(double distance) {
   const TallyPlace place = place_of(std::fabs(distance));

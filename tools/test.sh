@@ -262,7 +262,7 @@ check_own_threads() {
   fi
   (cd tests/testthat && NOT_CRAN=true R_LIBS=$build/bioccheck/library Rscript -e '
     testthat::test_dir(
-      ".", filter = "^threads$", package = "fsknn",
+      ".", filter = "^search-threads$", package = "fsknn",
       load_package = "installed", reporter = "summary", stop_on_failure = TRUE
     )
   ')

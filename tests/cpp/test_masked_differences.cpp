@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <optional>
 #include <vector>
 
 #include "answers.hpp"
@@ -137,6 +139,17 @@ bool gpu_keeps_all(const Matrix& m, const MetricEntry& metric) {
   return true;
 }
 
+/// No value if a distance is beyond the range of a double.
+template <class Engine>
+std::optional<Answer> answer_in_range(const Engine& engine, const Request& r,
+                                      const Matrix& m) {
+  try {
+    return find_masked(engine, r, m);
+  } catch (const RangeFailure&) {
+    return std::nullopt;
+  }
+}
+
 Matrix huge_outlier(std::int64_t n, std::int64_t d) {
   Matrix m = with_holes(normal("one huge entry", n, d, 60), 0.1, 61);
   m.at(n / 2, d / 2) = 1e250;
@@ -167,7 +180,9 @@ TEST_CASE("differences over common values are their mean, scaled to all") {
           const long double expected = plain_distance(m, *metric, i, j);
           defined_alike =
               defined_alike && has_value(x) == !std::isnan(expected);
-          if (has_value(x) && expected > 0)
+          // Sums of values near the end of the range may exceed it.
+          if (has_value(x) && expected > 0 &&
+              expected <= std::numeric_limits<double>::max())
             worst = std::max(worst, std::fabs(x / expected - 1));
         }
       CHECK(defined_alike);
@@ -199,9 +214,9 @@ TEST_CASE("with missing values differences equal the definition") {
     for (const Matrix& m : cases)
       for (const MetricEntry* metric : differences()) {
         INFO(m.name, " ", metric->name, " ", d);
-        Request r = masked_request(*metric, 5, 1);
-        const Answer expected = find_masked(brute_force, r, m);
-        CHECK(find_masked(masked_engine, r, m) == expected);
+        const Request r = masked_request(*metric, 5, 1);
+        CHECK(answer_in_range(masked_engine, r, m) ==
+              answer_in_range(brute_force, r, m));
       }
   }
 }

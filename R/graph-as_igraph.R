@@ -122,7 +122,7 @@ as_igraph <- function(edges, ..., weight = c("none", "similarity", "distance"),
   )
 }
 
-# igraph would keep the codes of a factor or a date, and not its words.
+# igraph would store the codes of a factor or a date instead of its text.
 plain_attribute <- function(values) {
   if (is.object(values)) as.character(values) else values
 }
@@ -154,8 +154,8 @@ check_edges <- function(edges, call = caller_env()) {
   check_edge_columns(edges, "edges", call)
 }
 
-# Those that the verbs read hold a plain value for each edge; what else there is
-# may be a list, but not a matrix.
+# Columns that the verbs read hold a plain value for each edge. Other columns
+# may be lists, but not matrices.
 check_edge_columns <- function(edges, arg, call = caller_env()) {
   read <- c("from", "to", "rank", "distance", "correlation", "similarity",
             "weight", "stability", "block")
@@ -174,7 +174,7 @@ check_edge_columns <- function(edges, arg, call = caller_env()) {
   }
 }
 
-# A data frame with a unique character column `name` first.
+# Returns a data frame with a unique character column `name` first.
 check_vertices <- function(vertices, call = caller_env()) {
   if (is.null(vertices)) {
     # Not every verb has the argument.
@@ -322,7 +322,7 @@ edge_column <- function(edges, column, weight, call, arg = "weight") {
   values
 }
 
-# igraph's algorithms take positive weights only.
+# igraph's algorithms need positive weights.
 check_weights <- function(columns, negative, call = caller_env()) {
   positive <- !is.na(columns$weight) & columns$weight > 0
   bad <- sum(!positive)
@@ -343,12 +343,12 @@ check_weights <- function(columns, negative, call = caller_env()) {
   lapply(columns, function(column) column[positive])
 }
 
-# One undirected edge for each pair of points that either (union) or both
-# (mutual) directions join.
+# Makes one undirected edge for each pair of points that is joined in either
+# direction (union) or in both (mutual).
 merge_directions <- function(columns, mode, num_vertices) {
   low <- pmin(columns$from, columns$to)
   high <- pmax(columns$from, columns$to)
-  # Exact in double for up to 9e7 points.
+  # The key is exact in double for up to 9e7 points.
   pair <- (low - 1) * num_vertices + high
   rank <- columns$rank %||% rep.int(1L, length(pair))
   order <- order(pair, rank, method = "radix")

@@ -79,7 +79,7 @@ as_sparse <- function(edges, value = NULL, ...,
   from <- facts$from
   to <- facts$to
   if (symmetric != "no") {
-    # The upper triangle stands for both.
+    # Only the upper triangle is stored.
     ends <- list(pmin(from, to), pmax(from, to))
     from <- ends[[1]]
     to <- ends[[2]]
@@ -93,7 +93,8 @@ as_sparse <- function(edges, value = NULL, ...,
   names <- facts$vertices$name
   names <- if (is.character(names)) list(names, names)
   n <- facts$num_points
-  # Column by column. Not Matrix::sparseMatrix(), which adds up and checks.
+  # Entries are sorted by column here, because Matrix::sparseMatrix() would add
+  # duplicates up and check again.
   order <- order(to, from, method = "radix")
   check_distinct(from, to, facts$vertices$name, current_env(), order)
   class <- if (symmetric == "no") "dgCMatrix" else "dsCMatrix"
@@ -106,9 +107,9 @@ as_sparse <- function(edges, value = NULL, ...,
   )
 }
 
-# Edges with what shards know of their distances beside them. Those of
-# correlations are 1 - r, 1 - |r| or 1 + r, by the sign: 1 less the distance is
-# what `sign` takes for similar, while r itself is lost where it is absolute.
+# Returns edges with the similarity that follows from the distances of shards.
+# For correlations these are 1 - r, 1 - |r| or 1 + r, by the sign. 1 - distance
+# is the similarity that `sign` means, while r itself is lost under "absolute".
 edges_of_shards <- function(shards, call) {
   edges <- edges_of(shards, call = call)
   metric <- metric_of_neighbours(shards)

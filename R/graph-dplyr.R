@@ -1,8 +1,8 @@
 # Methods of dplyr's and tidygraph's generics for edges and triples, registered
 # if these packages are installed.
 
-# dplyr's verbs come here last: what they made, and the edges that they were
-# given.
+# dplyr's verbs end with this call. `data` is their result, and `template` the
+# edges that they were given.
 #' @exportS3Method dplyr::dplyr_reconstruct
 dplyr_reconstruct.knn_edges <- function(data, template) {
   class(data) <- class(template)
@@ -25,8 +25,8 @@ reconstruct_bins <- function(data, template) {
   as_bins(data, template)
 }
 
-# By way of igraph: of a data frame tidygraph would take the points from the
-# edges, and leave out isolated ones.
+# The conversion uses igraph, because tidygraph would take the points of a data
+# frame from its edges and drop isolated ones.
 #' @exportS3Method tidygraph::as_tbl_graph
 as_tbl_graph.knn_edges <- function(x, ...) {
   tidygraph::as_tbl_graph(as_igraph(x), ...)

@@ -1,17 +1,16 @@
 # Edge data frames. Only this file turns neighbours into edges.
 
-# `columns`: a list or data frame with from, to, rank, distance and, for
-# correlations, correlation, or similarity where the metric has one of its own.
-# `vertices`: a data frame with column `name`, all
-# points in order. metric, sign, k and num_features (of the points) may be NULL
-# where they are not known. weighted: whether samples had weights.
-# num_covariates: what points were adjusted for; NULL or 0: nothing.
-# Nothing here says how the edges were computed: they are the same on every
-# backend.
+# `columns` is a list or data frame with from, to, rank and distance. It also
+# has correlation for correlations, or similarity if the metric has its own.
+# `vertices` is a data frame with column `name`, all points in order. metric,
+# sign, k and num_features (of the points) may be NULL if unknown. `weighted`
+# says whether samples had weights. `num_covariates` is the number of
+# covariates; NULL or 0 is none. Nothing depends on how the edges were computed:
+# they are the same on every backend.
 new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
                           k = NULL, weighted = FALSE, num_features = NULL,
                           num_covariates = NULL) {
-  # Not data.frame(): it would copy and check tens of millions of rows.
+  # data.frame() would copy and check tens of millions of rows.
   structure(
     as.list(columns),
     row.names = .set_row_names(length(columns$from)),
@@ -26,11 +25,12 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
   )
 }
 
-# kind: what the edges are, where they are no kNN graph.
-# directed: FALSE where each pair of points is there once. between: what the
-# search of that name had, where it was not FALSE. stability, significance: what
-# edge_stability() and edge_significance() did. taken_from: the element of a
-# container that was read (see take_matrix()).
+# These attributes need an explanation:
+#   kind        name of the edges if they are not a kNN graph
+#   directed    FALSE if each pair of points occurs once
+#   between     the argument of the search, unless it was FALSE
+#   stability, significance  settings of edge_stability(), edge_significance()
+#   taken_from  the element of a container that was read (see take_matrix())
 edge_attributes <- c(
   "vertices", "metric", "sign", "k", "weighted", "num_features",
   "num_covariates", "kind", "left_out", "directed", "between", "stability",
@@ -75,7 +75,7 @@ found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
   edges
 }
 
-# As edges, what a search for those of its points found.
+# Makes edges from the answer of a search for its own points.
 edges_of_search <- function(found, search, call = caller_env()) {
   request <- search$request
   found <- with_similarity(found, search, call)
@@ -101,10 +101,10 @@ edges_of_search <- function(found, search, call = caller_env()) {
   as_edge_rows(result, kept)
 }
 
-# Rows of edges, or some of their columns, with what edges have beside them.
+# Returns rows of edges, or some of their columns, with the attributes of edges.
 as_edge_rows <- function(result, kept) {
   if (!all(c("from", "to") %in% names(result))) {
-    # No edges any more: a plain data frame.
+    # Without these columns, it is a plain data frame.
     attributes(result)[edge_attributes] <- NULL
     class(result) <- "data.frame"
     return(result)
@@ -136,7 +136,7 @@ print_first_edges <- function(x, n, ...) {
 format_edges_header <- function(x) {
   vertices <- vertex_table(attr(x, "vertices"))
   metric <- attr(x, "metric")
-  # In full: without it the attribute `kind` would be taken for it.
+  # Without `exact`, the attribute `kind` would match, too.
   k <- attr(x, "k", exact = TRUE)
   parts <- c(
     if (!is.null(vertices)) tally_points(nrow(vertices), x),
@@ -153,7 +153,7 @@ format_edges_header <- function(x) {
   paste0(kind, ": ", paste(parts, collapse = ", "))
 }
 
-# Where the k are, of a search by blocks.
+# Says in which blocks the k neighbours of a search by blocks are.
 in_which_blocks <- function(edges) {
   between <- attr(edges, "between", exact = TRUE)
   if (identical(between, "together")) {
@@ -165,14 +165,15 @@ in_which_blocks <- function(edges) {
   }
 }
 
-# assay "logcounts", or dimred "PCA".
+# Returns assay "logcounts", or dimred "PCA".
 describe_element <- function(taken_from) {
   if (!is.null(taken_from)) {
     paste0(names(taken_from), " \"", taken_from, "\"")
   }
 }
 
-# "50 points of 1,000 features": a matrix that should have been turned is seen.
+# Returns "50 points of 1,000 features", which shows if a matrix was not
+# transposed.
 tally_points <- function(count, edges) {
   num_features <- attr(edges, "num_features")
   paste0(

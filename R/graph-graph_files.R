@@ -48,11 +48,11 @@ write_graphml <- function(put, points, links, ends, directed, digits,
   put(c("  </graph>", "</graphml>"))
 }
 
-# Each column with what GraphML says of it: its name, its type and the id of its
-# key. The schema wants NMTOKENs as ids.
+# Returns each column with its name, its type and the id of its key in GraphML.
+# The schema requires NMTOKENs as ids.
 graphml_columns <- function(columns, letter) {
   ids <- gsub("[^A-Za-z0-9._-]", "_", names(columns), perl = TRUE)
-  # None may be missing: as.character() of no names is no id.
+  # With no names, as.character() must return no id.
   ids <- make.unique(paste0(letter, "_", ids, recycle0 = TRUE), sep = "_")
   Map(function(values, name, id) {
     list(
@@ -62,7 +62,7 @@ graphml_columns <- function(columns, letter) {
   }, columns, names(columns), ids)
 }
 
-# Distances and the like are doubles, also where all happen to be whole.
+# Distances and the like are doubles, even if all happen to be whole.
 graphml_type <- function(values, name) {
   if (!is.double(values)) {
     return(switch(
@@ -90,7 +90,7 @@ graphml_keys <- function(columns, what) {
   )
 }
 
-# What is missing is left out.
+# Missing values are left out.
 graphml_data <- function(columns, rows, digits) {
   lines <- lapply(columns, function(column) {
     values <- column$values[rows]
@@ -104,14 +104,14 @@ graphml_data <- function(columns, rows, digits) {
   do.call(paste0, c(list(character(length(rows))), unname(lines)))
 }
 
-# GraphML's types are Java's, whose Double.parseDouble() knows no "Inf", nor the
-# "INF" of XML's own schemas. igraph and Python read this word, too.
+# GraphML's types are those of Java, whose Double.parseDouble() accepts neither
+# "Inf" nor the "INF" of XML schemas. igraph and Python read this word, too.
 graphml_number <- function(values, digits) {
   sub("Inf", "Infinity", number_text(values, digits), fixed = TRUE)
 }
 
-# Readers take a plain carriage return for a line end, and in an attribute line
-# ends and tabs for spaces.
+# Readers convert a carriage return to a line end, and in an attribute, line
+# ends and tabs to spaces.
 xml_text <- function(text, in_attribute = FALSE) {
   signs <- c(
     "&" = "&amp;", "<" = "&lt;", ">" = "&gt;", "\"" = "&quot;", "'" = "&apos;",
@@ -159,16 +159,16 @@ gml_data <- function(columns, rows, digits) {
   do.call(paste0, c(list(character(length(rows))), lines))
 }
 
-# GML's integers have 32 bits, and its reals have a point, which NetworkX
-# insists on.
+# GML's integers have 32 bits, and its reals have a decimal point, which
+# NetworkX requires.
 gml_number <- function(values, digits) {
   text <- sub("^(-?[0-9]+)e", "\\1.0e", number_text(values, digits))
   large <- abs(values) > .Machine$integer.max & grepl("^-?[0-9]+$", text)
   ifelse(large, paste0(text, ".0"), text)
 }
 
-# GML is ASCII: all other characters are entities. So are line ends, at which
-# NetworkX 2.8 would stop.
+# GML is ASCII, so all other characters are written as entities. Line ends are,
+# too, because NetworkX 2.8 would stop there.
 gml_entities <- function(text) {
   foreign <- grepl("[^\t -~]", text, perl = TRUE)
   words <- unique(text[foreign])

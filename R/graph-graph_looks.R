@@ -2,7 +2,7 @@
 # widths. They are written in yEd's extension of GraphML and in GML's blocks
 # `graphics`, which yEd and Cytoscape read.
 
-# A picture as edges: with its points' places and looks, and its edges'.
+# Converts a plot to edges, with positions and appearance of points and edges.
 edges_of_picture <- function(picture) {
   points <- picture$points
   links <- picture$edges
@@ -27,13 +27,13 @@ edges_of_picture <- function(picture) {
   as_undirected(new_knn_edges(columns, vertices), "Picture")
 }
 
-# What R's numbers of shapes show.
+# Maps R's plotting symbols to names.
 symbol_names <- function(shapes) {
   symbols <- c("circle", "square", "diamond", "triangle", "triangle down")
   symbols[shapes - 20]
 }
 
-# From 1 to 5, as the picture has them.
+# Returns widths from 1 to 5, as in the plot.
 edge_widths <- function(strength, what) {
   if (length(strength) == 0) {
     return(double())
@@ -42,8 +42,9 @@ edge_widths <- function(strength, what) {
   round(1 + 4 * (if (what == "Distance") 1 - share else share), 2)
 }
 
-# Of each point and edge what is written besides its columns; NULL where there
-# are no places. Pixels, y downwards, about 100 of them for each point.
+# Returns the appearance of each point and edge, or NULL without positions.
+# Units are pixels, y is downwards, and there are about 100 pixels for each
+# point.
 graph_looks <- function(points, links, num_links, directed,
                         call = caller_env()) {
   x <- plain_numbers(points$x)
@@ -75,7 +76,7 @@ graph_looks <- function(points, links, num_links, directed,
   )
 }
 
-# GML has columns with missing numbers as text.
+# In GML, columns with missing numbers are text.
 plain_numbers <- function(values) {
   if (is.character(values)) {
     known <- grepl("^-?[0-9.]+(e[-+]?[0-9]+)?$", values)
@@ -103,7 +104,7 @@ hex_colours <- function(colours, count, call) {
   grDevices::rgb(t(rgb), maxColorValue = 255)
 }
 
-# yEd's words, which GML has as well.
+# These are yEd's names, which GML also uses.
 shape_types <- c(
   circle = "ellipse", square = "rectangle", diamond = "diamond",
   triangle = "triangle", "triangle down" = "triangle2"
@@ -116,7 +117,8 @@ shape_type <- function(symbol) {
 
 # --- GraphML -----------------------------------------------------------------
 
-# With a type of plain GraphML, too: igraph would warn of one without.
+# The keys also have a type of plain GraphML, because igraph warns if it is
+# missing.
 yed_keys <- function(looks) {
   if (!is.null(looks)) {
     sprintf(
@@ -166,7 +168,7 @@ yed_edges <- function(looks, rows) {
 
 # --- GML ---------------------------------------------------------------------
 
-# x and y are those of the middle.
+# x and y are those of the centre.
 gml_node_graphics <- function(looks, rows) {
   if (is.null(looks)) {
     return("")

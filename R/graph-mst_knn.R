@@ -143,7 +143,7 @@ mst_knn.default <- function(x, metric = NULL, sign = "signed", ...,
     there <- which(!is.na(index))
     list(from = row(index)[there], to = index[there])
   })
-  # Wanted of the tree's edges only.
+  # Only the edges of the tree need correlations.
   search$request$correlation <- has_correlation(options$metric)
   joined <- cpp_mst_knn(
     search$points$values, found$index, found$distance, most, search$request
@@ -183,8 +183,8 @@ check_na_of_tree <- function(na, call = caller_env()) {
   )
 }
 
-# The cuts need floor(ln n) neighbours of each point; as many again settle
-# nearly all of the tree.
+# The cuts need floor(ln n) neighbours of each point. Twice as many determine
+# nearly the whole tree.
 list_length <- function(num_points) {
   wanted <- 2L * near_ranks(num_points)
   as.integer(min(num_points - 1L, max(wanted, 8L)))
@@ -194,7 +194,7 @@ near_ranks <- function(num_points) {
   as.integer(max(1, floor(log(num_points))))
 }
 
-# What merge() and the like made of an edge data frame is no matrix of points.
+# A result of merge() or the like on edges is not a matrix of points.
 refuse_lost_edges <- function(x, call = caller_env()) {
   if (is.data.frame(x) && all(c("from", "to", "distance") %in% names(x))) {
     abort_argument(
@@ -222,8 +222,8 @@ mst_knn.igraph <- function(x, ..., k = NULL) {
   cut_graph(x, check_most(k))
 }
 
-# The k that is asked for; without one more than any floor(ln n). "connected":
-# see connected_k().
+# Returns the given k. The default exceeds any floor(ln n). For "connected", see
+# connected_k().
 check_most <- function(k, call = caller_env()) {
   if (is.null(k)) {
     return(.Machine$integer.max)
@@ -234,15 +234,15 @@ check_most <- function(k, call = caller_env()) {
   check_whole_number(k, "k", min = 1, max = .Machine$integer.max, call = call)
 }
 
-# most: of check_most(). Where it is "connected", the smallest k for which the
-# edges to the k nearest, in either direction, connect all num_joined points, or
-# floor(ln n) where that is smaller. edges_to: gives these edges (from, to) for
-# a k.
+# `most` is from check_most(). If it is "connected", returns the smallest k for
+# which the edges to the k nearest, in either direction, connect all num_joined
+# points. It is at most floor(ln n). `edges_to` returns these edges (from, to)
+# for a k.
 connected_k <- function(most, num_joined, edges_to) {
   if (!identical(most, "connected")) {
     return(most)
   }
-  # More edges connect no less.
+  # Adding edges never disconnects points, so bisection works.
   low <- 1L
   high <- near_ranks(num_joined)
   while (low < high) {
@@ -332,7 +332,7 @@ abort_no_ranks <- function(call) {
   )
 }
 
-# k: what `k = "connected"` came to, or NULL.
+# `k` is the value found for `k = "connected"`, or NULL.
 new_mst_knn <- function(cut, columns, vertices, metric, sign, exact,
                         weighted = FALSE, num_features = NULL,
                         num_covariates = NULL, k = NULL, taken_from = NULL) {

@@ -130,8 +130,8 @@ neighbour_mixing <- function(edges, labels, ..., self = FALSE,
   )
 }
 
-# In order of the points. One string is the name of a column of `data`, whose
-# rows, or samples, the points are.
+# Returns labels in the order of the points. A string is the name of a column of
+# `data`, in which the points are rows or samples.
 labels_of_points <- function(values, data, names, arg, call = caller_env()) {
   if (!is.null(data) && rlang::is_string(values)) {
     table <- sample_table(data) %||% data
@@ -156,7 +156,8 @@ labels_of_points <- function(values, data, names, arg, call = caller_env()) {
   match_names(values, names, arg, "points", call)
 }
 
-# row, index: of each neighbour that is there; count: of each point.
+# row and index are those of each existing neighbour, and count is for each
+# point.
 neighbours_of_points <- function(places, num_points, self) {
   there <- which(!is.na(places$index))
   row <- places$row[there]
@@ -194,7 +195,7 @@ mixing_of <- function(graph, labels, num_labels, weighted) {
 
 mixing_measures <- c("purity", "entropy", "simpson")
 
-# drawn: permutations, one in each column, or NULL.
+# `drawn` has a permutation in each column, or is NULL.
 chance_of_mixing <- function(graph, labels, num_labels, weighted, columns,
                              drawn) {
   mean_of <- function(columns) {
@@ -208,11 +209,11 @@ chance_of_mixing <- function(graph, labels, num_labels, weighted, columns,
   permuted <- vapply(seq_len(ncol(drawn)), function(at) {
     mean_of(mixing_of(graph, labels[drawn[, at]], num_labels, weighted))
   }, observed)
-  # High purity, and little variety, are far apart.
+  # High purity and low variety mean little mixing.
   apart <- c(1, -1, -1)
   chance$chance <- unname(rowMeans(permuted))
   chance$sd <- unname(apply(permuted, 1, stats::sd))
-  # Sums in another order are no other sums.
+  # Sums in another order count as equal.
   margin <- 1e-12 * abs(observed)
   chance$p <- permutation_p(
     unname(rowSums(apart * permuted >= apart * observed - margin)), ncol(drawn)

@@ -123,7 +123,7 @@ print.summary.knn_neighbours <- function(x, ...) {
 plot.knn_neighbours <- function(x, ..., which = NULL) {
   check_no_more(...)
   facts <- summary(x)
-  # Where each point has as many, there is one picture.
+  # If all points have equally many neighbours, there is only one panel.
   if (is.null(which) && length(unique(facts$sizes)) == 1) {
     which <- "rank"
   }
@@ -159,7 +159,7 @@ summary.mst_knn <- function(object, ...) {
   from <- match(object$edges$from, vertices$name)
   to <- match(object$edges$to, vertices$name)
   degree <- tabulate(c(from, to), nrow(vertices))
-  # The point of each cluster that most edges of the tree meet in.
+  # The centre of a cluster is the point where most edges of the tree meet.
   best <- order(cluster, -degree, method = "radix")
   centre <- best[!duplicated(cluster[best])]
   kept <- quantiles_by_rank(cluster[from], object$edges$distance)
@@ -183,7 +183,7 @@ summary.mst_knn <- function(object, ...) {
   )
 }
 
-# Of each cluster the shortest of the tree's edges that lead out of it.
+# Returns, for each cluster, the shortest edge of the tree that leads out of it.
 nearest_cut <- function(ends, distance, num_clusters) {
   cut <- which(ends[, 1] != ends[, 2])
   nearest <- rep(NA_real_, num_clusters)
@@ -272,7 +272,7 @@ draw_cuts <- function(clusters) {
     shown, ggplot2::aes(x = .data$distance, fill = .data$what)
   ) +
     ggplot2::geom_histogram(bins = 40, position = "stack") +
-    # Few among many are seen by their ticks.
+    # The ticks show few values among many.
     ggplot2::geom_rug(
       ggplot2::aes(x = .data$distance), data = shown[!kept, ],
       inherit.aes = FALSE, colour = "#D55E00", sides = "t"
@@ -290,7 +290,7 @@ draw_cuts <- function(clusters) {
     theme_summary()
 }
 
-# --- what prints as its own summary ------------------------------------------
+# --- objects that print as their own summary ---------------------------------
 
 #' @rdname results
 #' @method summary alpha_beta_k
@@ -346,7 +346,7 @@ as.data.frame.knn_stats <- function(x, row.names = NULL, optional = FALSE,
   one_row(c(unclass(x), seconds))
 }
 
-# The parts that are one number or word, as a row.
+# Returns the parts that are one number or string, as a row.
 one_row <- function(parts) {
   single <- vapply(parts, function(part) {
     is.atomic(part) && length(part) == 1

@@ -91,7 +91,7 @@ soft_threshold <- function(edges, powers = c(1:10, seq(12, 20, by = 2)),
   new_powers(rows, type, pairs$num_points, "kNN graph")
 }
 
-# Over all pairs.
+# Computes the table from connectivities over all pairs.
 soft_threshold_of_all <- function(connectivity, breaks) {
   k <- connectivity$k
   k <- k[!is.na(k[, 1]), , drop = FALSE]
@@ -109,7 +109,7 @@ row_of_power <- function(power, k, breaks) {
   )
 }
 
-# of: what the sums are over, as plots say it.
+# `of` says in plots what the sums are over.
 new_powers <- function(rows, type, num_points, of) {
   structure(
     do.call(rbind, rows), class = c("fsknn_powers", "data.frame"),
@@ -136,8 +136,9 @@ check_network_type <- function(type, call = caller_env()) {
   )
 }
 
-# Each pair of points of a graph once: from, to (numbers), similarity (whose
-# powers are WGCNA's adjacencies), and edges, the undirected graph.
+# Returns each pair of points of a graph once: from, to (numbers) and
+# similarity, whose powers are WGCNA's adjacencies. `edges` is the undirected
+# graph.
 similar_pairs <- function(edges, type, call = caller_env()) {
   if (is.matrix(edges) && is.numeric(edges) && !inherits(edges, "Surv") &&
         !all(edges >= 1 & edges == trunc(edges), na.rm = TRUE)) {
@@ -184,7 +185,7 @@ connectivity_of <- function(pairs, adjacency) {
   k
 }
 
-# How near connectivities are to a power law, by bins of equal width.
+# Returns how well connectivities fit a power law, by bins of equal width.
 scale_free_fit <- function(k, breaks) {
   lowest <- min(k)
   width <- (max(k) - lowest) / breaks
@@ -194,7 +195,7 @@ scale_free_fit <- function(k, breaks) {
     ))
   }
   edges <- lowest + width * seq(0, breaks)
-  # The ends belong to the first and the last.
+  # The ends of the range belong to the first and last bin.
   bin <- findInterval(k, edges[-c(1, breaks + 1)], left.open = TRUE) + 1
   count <- tabulate(bin, breaks)
   centre <- (edges[-1] + edges[-(breaks + 1)]) / 2

@@ -77,10 +77,11 @@ forest_name <- function(num_points, num_edges) {
   )
 }
 
-# A graph's undirected links in their total order, (distance, lower number,
-# higher number), each pair of points once: low, high, distance, and id, the
-# row or edge that it comes from. Also num_points, names, and k, the neighbours
-# of each point that the graph was made with (Inf where it is not known).
+# Returns a graph's undirected links in their total order, (distance, lower
+# number, higher number), each pair of points once. They are low, high,
+# distance, and id, the row or edge of origin. Also returns num_points, names,
+# and k, the number of neighbours with which the graph was made (Inf if
+# unknown).
 graph_links <- function(edges, arg = "edges", call = caller_env()) {
   facts <- if (igraph::is_igraph(edges)) {
     igraph_facts(edges, arg, call)
@@ -92,7 +93,7 @@ graph_links <- function(edges, arg = "edges", call = caller_env()) {
   high <- pmax(facts$from, facts$to)
   rank <- facts$rank %||% integer(length(low))
   id <- order(facts$distance, low, high, rank, method = "radix")
-  # Exact in double for up to 9e7 points.
+  # The key is exact in double for up to 9e7 points.
   pair <- ((low - 1) * facts$num_points + high)[id]
   id <- id[!duplicated(pair) & (low < high)[id]]
   list(
@@ -141,11 +142,12 @@ edges_facts <- function(edges, arg, call) {
     from = vertex_numbers(edges$from, checked$name, call, arg),
     to = vertex_numbers(edges$to, checked$name, call, arg),
     distance = edges[["distance"]],
-    # By blocks a rank is there once for each: no order of a point's edges.
+    # By blocks, each rank occurs once in each block, so it does not order a
+    # point's edges.
     rank = if (is.null(edges[["block"]])) edges[["rank"]],
     correlation = edges[["correlation"]],
     similarity = edges[["similarity"]],
-    # Of those between blocks the nearest of all are not known.
+    # With `between`, the nearest of all points are unknown.
     k = if (is.null(attr(edges, "between"))) attr(edges, "k", exact = TRUE),
     num_points = nrow(vertices), vertices = vertices,
     metric = attr(edges, "metric"), sign = attr(edges, "sign"),
@@ -203,7 +205,7 @@ check_distances <- function(distance, arg, call) {
   }
 }
 
-# What is added up along a tree is a length: not below 0.
+# Lengths are added along a tree and must not be below 0.
 check_lengths <- function(distance, arg, call = caller_env()) {
   negative <- distance[distance < 0]
   count <- length(negative)
@@ -222,8 +224,8 @@ check_lengths <- function(distance, arg, call = caller_env()) {
   )
 }
 
-# Which links are the forest's. Their places in the total order are the
-# weights: no two are equal, so that there is one answer.
+# Returns the links of the forest. Their positions in the total order are the
+# weights. No two are equal, so there is one answer.
 in_forest <- function(links) {
   graph <- igraph::make_empty_graph(links$num_points, directed = FALSE)
   places <- seq_along(links$low)
@@ -234,7 +236,7 @@ in_forest <- function(links) {
   places %in% igraph::edge_attr(tree, "place")
 }
 
-# An undirected graph with some of the edges, and all else that there is.
+# Returns an undirected graph with some of the edges and all attributes.
 keep_links <- function(graph, rows) {
   ends <- igraph::as_edgelist(graph, names = FALSE)[rows, , drop = FALSE]
   kept <- igraph::make_empty_graph(igraph::vcount(graph), directed = FALSE)

@@ -53,7 +53,7 @@ sparse_tom <- function(edges, power = 6,
   shared <- Matrix::forceSymmetric(Matrix::crossprod(one), "U")
   all <- sparse_entries(shared)
   own <- sparse_entries(one)
-  # Pairs with an edge, and those with neighbours in common, in one order.
+  # Pairs with an edge and pairs with common neighbours are merged in one order.
   key <- sort(unique(c(all$key, own$key)))
   at <- list(i = (key - 1) %% n + 1, j = (key - 1) %/% n + 1)
   values <- function(entries) {
@@ -71,8 +71,8 @@ sparse_tom <- function(edges, power = 6,
   )
 }
 
-# Of the upper triangle: key, the place of each value in it, and x. Exact in
-# double for up to 9e7 rows.
+# Takes the upper triangle. Returns x and `key`, the position of each value,
+# which is exact in double for up to 9e7 rows.
 sparse_entries <- function(matrix) {
   size <- methods::slot(matrix, "Dim")[[1]]
   column <- rep(seq_len(size), diff(methods::slot(matrix, "p")))

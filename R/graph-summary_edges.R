@@ -94,7 +94,7 @@ summary.knn_edges <- function(object, ..., hubs = 5) {
   )
 }
 
-# Where r of either sign is near, r itself would have two humps.
+# If r of either sign is near, the distribution of r would have two peaks.
 shown_value <- function(edges, facts) {
   if (!is.numeric(facts$correlation)) {
     return(list(name = "distance", values = facts$distance))
@@ -106,7 +106,7 @@ shown_value <- function(edges, facts) {
   }
 }
 
-# Trees and the edges of clusters have each pair of points once.
+# Trees and the edges of clusters contain each pair of points once.
 has_directions <- function(edges) {
   kind <- attr(edges, "kind", exact = TRUE)
   !is_undirected(edges) && !isTRUE(grepl("^(Minimum spanning|MST)", kind))
@@ -115,8 +115,8 @@ has_directions <- function(edges) {
 shown_quantiles <- c(0.05, 0.25, 0.5, 0.75, 0.95)
 quantile_names <- c("q05", "q25", "median", "q75", "q95")
 
-# Of each rank the quantiles of the values, as quantile() has them by default;
-# of no rank at all one row. Sorted once, for tens of millions of edges.
+# Returns the default quantiles of quantile() for each rank, or one row without
+# ranks. It sorts once, for tens of millions of edges.
 quantiles_by_rank <- function(rank, value) {
   there <- !is.na(value)
   with_rank <- !is.null(rank)
@@ -150,7 +150,8 @@ print.summary.knn_edges <- function(x, ...) {
 #' @method format summary.knn_edges
 #' @export
 format.summary.knn_edges <- function(x, ...) {
-  # Degrees that there are: none between two whole numbers.
+  # With type 1, quantiles are observed degrees, never between two whole
+  # numbers.
   degree <- stats::quantile(x$in_degree, c(0.25, 0.5, 0.75, 1), type = 1)
   degree <- vapply(degree, format_count, "")
   never <- sum(x$in_degree == 0) - x$isolated
@@ -193,7 +194,7 @@ percent_or_none <- function(share) {
   if (is.finite(share)) percent(share) else "none"
 }
 
-# Some ranks only, where there are many.
+# If there are many ranks, only some are shown.
 format_quantiles <- function(quantiles, value) {
   few <- unique(c(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000))
   rank <- quantiles$rank
@@ -218,8 +219,8 @@ format_quantiles <- function(quantiles, value) {
   c(paste0(title, " of ", of, ":"), apply(table, 1, paste, collapse = ""))
 }
 
-# The items after a title, on as many lines as the page needs; none is cut in
-# two.
+# Puts the items after a title, on as many lines as the page needs, without
+# breaking an item.
 fill_line <- function(title, items, width = page_width()) {
   indent <- "  "
   lines <- character()

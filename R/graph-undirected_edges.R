@@ -104,7 +104,7 @@ combine_graphs <- function(..., mode = c("union", "intersection"),
   if (is_undirected(first)) {
     ends <- cbind(pmin(ends[, 1], ends[, 2]), pmax(ends[, 1], ends[, 2]))
   }
-  # Exact in double for up to 9e7 points.
+  # The key is exact in double for up to 9e7 points.
   pair <- (ends[, 1] - 1) * facts$num_points + ends[, 2]
   graph <- rep(seq_along(graphs), vapply(graphs, nrow, 1L))
   once <- !duplicated(data.frame(pair, graph))
@@ -137,7 +137,7 @@ combine_graphs <- function(..., mode = c("union", "intersection"),
   combined
 }
 
-# One alone has nothing to be combined with, but edges to be left out.
+# A single graph has nothing to combine, but its edges can be filtered.
 check_num_graphs <- function(count, min_stability, call = caller_env()) {
   if (count == 0 || count == 1 && is.null(min_stability)) {
     abort_argument(
@@ -152,7 +152,7 @@ check_num_graphs <- function(count, min_stability, call = caller_env()) {
   }
 }
 
-# Of graphs with a stability the edges that have at least this much of it.
+# Keeps the edges of graphs with a stability that reach the minimum.
 keep_stable <- function(graphs, min_stability, call = caller_env()) {
   min_stability <- check_positive_share(min_stability, "min_stability", call)
   has <- vapply(graphs, function(graph) !is.null(graph$stability), NA)
@@ -174,13 +174,13 @@ keep_stable <- function(graphs, min_stability, call = caller_env()) {
   })
 }
 
-# As messages call them: by name, or ..1, ..2 where they have none.
+# Returns the names of the graphs in messages: ..1, ..2 if they have none.
 names_of_dots <- function(dots) {
   names <- rlang::names2(dots)
   ifelse(names == "", paste0("..", seq_along(dots)), names)
 }
 
-# An edge data frame as it is; other neighbours as edges.
+# Returns an edge data frame unchanged, and other neighbours as edges.
 edges_of <- function(edges, arg = "edges", call = caller_env()) {
   if (is.data.frame(edges)) {
     check_edges(edges, call)
@@ -192,9 +192,9 @@ edges_of <- function(edges, arg = "edges", call = caller_env()) {
   to_edges(nn[c("index", "distance")], nn$names, call)
 }
 
-# Ids that are factors or numbers become text, as those of other graphs may be.
-# Graphs whose points have no names are given those of the first that has some,
-# by position, where that has as many.
+# Ids that are factors or numbers become text, because those of other graphs may
+# be text. Graphs without names of points get those of the first that has them,
+# by position, if it has equally many.
 name_by_place <- function(graphs) {
   graphs <- lapply(graphs, with_text_ids)
   names <- lapply(graphs, function(graph) attr(graph, "vertices")$name)
@@ -226,8 +226,8 @@ with_text_ids <- function(graph) {
   graph
 }
 
-# Points with names may be in any order, points without are as many. args: what
-# messages call the graphs.
+# Points with names may be in any order; without names, they must be equally
+# many. `args` are the names of the graphs in messages.
 check_same_points <- function(first, graph, at, args, call = caller_env()) {
   names <- lapply(list(first, graph), function(edges) {
     attr(edges, "vertices")$name

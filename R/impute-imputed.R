@@ -77,7 +77,7 @@ as.data.frame.fsknn_imputed <- function(x, row.names = NULL, optional = FALSE,
   x
 }
 
-# Ordered by column and row, as the matrix is.
+# Entries are ordered by column and row, as in the matrix.
 new_imputed <- function(filled, turned) {
   entries <- filled$entries
   names(entries)[1:2] <- if (turned) c("column", "row") else c("row", "column")
@@ -155,7 +155,7 @@ put_in_table <- function(x, values, table) {
   values
 }
 
-# A matrix of the kind that `read` is: a plain one where that is plain.
+# Returns a matrix of the class of `read`, or a plain one if that is plain.
 as_before <- function(values, read) {
   if (inherits(read, "DelayedMatrix")) {
     return(as_delayed(values, read))
@@ -166,7 +166,7 @@ as_before <- function(values, read) {
   if (!inherits(read, "Matrix")) {
     return(values)
   }
-  # One that was symmetric, say, need not be so any more.
+  # A symmetric matrix, for instance, may no longer be symmetric.
   values <- methods::as(values, "dgCMatrix")
   kinds <- c("CsparseMatrix", "RsparseMatrix", "TsparseMatrix")
   kind <- kinds[vapply(kinds, function(kind) inherits(read, kind), NA)]
@@ -176,8 +176,8 @@ as_before <- function(values, read) {
   if (length(kind) == 1) methods::as(values, kind) else values
 }
 
-# What comes from a file goes to one, block by block, in chunks of the same
-# shape: HDF5Array's own, which says where (getHDF5DumpDir()) and how.
+# Data from a file go to a file, block by block, in chunks of the same shape.
+# HDF5Array chooses the file (getHDF5DumpDir()) and its settings.
 as_delayed <- function(values, read) {
   sparse <- DelayedArray::is_sparse(read)
   if (!is_in_file(read) || !requireNamespace("HDF5Array", quietly = TRUE)) {
@@ -192,7 +192,7 @@ as_delayed <- function(values, read) {
   )
 }
 
-# Is any part of it, whatever was done to it since?
+# Returns TRUE if any part is in a file, whatever delayed operations it has.
 is_in_file <- function(x) {
   any(unlist(DelayedArray::seedApply(x, function(seed) {
     is.character(tryCatch(DelayedArray::path(seed), error = function(e) NULL))

@@ -1,7 +1,7 @@
 # Hints for objects that are not a matrix of points: code that makes one from
 # that very object.
 
-# An error with a hint, for those that are known.
+# Raises an error with a hint for known classes.
 check_is_data <- function(x, arg, call = caller_env()) {
   if (inherits(x, "Seurat")) {
     abort_seurat(x, arg, call)
@@ -18,7 +18,7 @@ check_is_data <- function(x, arg, call = caller_env()) {
   }
 }
 
-# Cells, where there is a reduced dimension.
+# Suggests the cells if there is a reduced dimension.
 abort_seurat <- function(x, arg, call) {
   reductions <- names(methods::slot(x, "reductions"))
   reduction <- utils::head(intersect(c("pca", reductions), reductions), 1)
@@ -113,7 +113,7 @@ abort_list <- function(x, arg, call) {
   )
 }
 
-# Code that gives a matrix of this object, or no hint.
+# Returns code that makes a matrix from this object, or no hint.
 hint_of_s4 <- function(x, arg) {
   code <- if (inherits(x, c("Assay", "StdAssay"))) {
     paste0("SeuratObject::GetAssayData(", arg, ")")
@@ -132,7 +132,8 @@ hint_of_s4 <- function(x, arg) {
   }
 }
 
-# Is there a method, so that as.matrix() would not fail or give anything?
+# Checks for a method, because as.matrix() might fail or return something
+# arbitrary.
 has_as_matrix <- function(x) {
   any(vapply(methods::is(x), function(class) {
     methods::existsMethod("as.matrix", class) ||
@@ -140,9 +141,9 @@ has_as_matrix <- function(x) {
   }, NA))
 }
 
-# Code that keeps the numbers of a data frame, and the names of its rows where
-# they stand in a column (whose name is given, too). frame: code of the data
-# frame with some columns converted, of the numbers `converted`; or NULL.
+# Returns code that keeps the numbers of a data frame, and the names of its rows
+# if they are in a column (whose name is returned, too). `frame` is code of the
+# data frame after conversion of the columns `converted`, or NULL.
 keep_numbers <- function(x, arg, frame = NULL, converted = integer()) {
   numbers <- paste0("Filter(is.numeric, ", frame %||% frame_code(x, arg), ")")
   x[converted] <- 0
@@ -163,7 +164,8 @@ keep_numbers <- function(x, arg, frame = NULL, converted = integer()) {
   list(code = code, column = names(x)[[at]])
 }
 
-# Of a data.table, x[columns] is rows; a column of a DataFrame may be coded.
+# For a data.table, x[columns] selects rows; a column of a DataFrame may be
+# encoded.
 frame_code <- function(x, arg) {
   if (inherits(x, c("data.table", "fsknn_frame"))) {
     paste0("as.data.frame(", arg, ")")
@@ -172,8 +174,8 @@ frame_code <- function(x, arg) {
   }
 }
 
-# Code of the data frame with its text of numbers (`text`, of
-# text_of_numbers()) and its integer64 columns as doubles; NULL: there are none.
+# Returns code that converts text with numbers (`text`, from text_of_numbers())
+# and integer64 columns to doubles, or NULL if there are none.
 converted_code <- function(x, text, arg) {
   frame <- code <- frame_code(x, arg)
   replaced <- function(code, at, convert, options = "") {
@@ -228,14 +230,14 @@ text_of_numbers <- function(x) {
   raw <- lapply(x[is_text], as.character)
   texts <- lapply(raw, trimws)
   kinds <- lapply(texts, kinds_of_text)
-  # Whole numbers as text are labels (chromosomes) in a table of other numbers.
+  # In a table of other numbers, whole numbers as text are labels (chromosomes).
   numbers <- x[vapply(x, is_number_like, NA)]
   whole <- vapply(numbers, is_whole_column, NA)
   like <- as.logical(mapply(function(kind, text) {
     others <- known_text(text)[kind == "other"]
     decimal <- any(kind %in% c("comma", "point", "form"))
     if (mean(kind == "other") > 0.5) {
-      # Names are mostly different, words for missing values are not.
+      # Names are mostly different, but words for missing values are not.
       return(decimal && length(unique(others)) <= length(others) / 2)
     }
     decimal || length(numbers) == 0 || any(kind == "other") && any(whole)
@@ -310,17 +312,18 @@ known_text <- function(text) {
   text[!is.na(text) & !text %in% c("", "NA", "NaN")]
 }
 
-# "12,345", "1,234,567.8"; a comma after 0 is decimal.
+# Matches "12,345" and "1,234,567.8"; a comma after 0 is decimal.
 thousands <- "^[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+([.][0-9]+)?$"
 
-# "1.234,5", "1 234", "15%", and whatever else R does not read as a number.
+# Matches "1.234,5", "1 234", "15%", and other forms that R does not read as
+# numbers.
 other_forms <- paste0(
   "^[-+]?([0-9]{1,3}([.' ][0-9]{3})+|[0-9]+)([.,][0-9]+)?",
   "([eE][-+]?[0-9]+)? ?%?$"
 )
 
-# Of each known text: "whole", "point" or "comma" for a number, "form" for one
-# in another form, else "other".
+# Classifies each known text: "whole", "point" or "comma" for a number, "form"
+# for a number in another form, otherwise "other".
 kinds_of_text <- function(text) {
   text <- known_text(text)
   number <- function(text) !is.na(suppressWarnings(as.numeric(text)))
@@ -329,7 +332,7 @@ kinds_of_text <- function(text) {
   with_comma <- grepl("^[^,.]*,[^,.]*$", text)
   kind[with_comma & number(sub(",", ".", text, fixed = TRUE))] <- "comma"
   kind[grepl(thousands, text)] <- "comma"
-  # A true minus sign, and spaces that do not break.
+  # Replaces true minus signs and non-breaking spaces.
   plain <- gsub("\u2212", "-", text, fixed = TRUE)
   plain <- gsub("\u202f", " ", plain, fixed = TRUE)
   plain <- gsub("\u00a0", " ", plain, fixed = TRUE)
@@ -362,7 +365,8 @@ encode_text <- function(text) {
   encodeString(text, quote = "\"")
 }
 
-# For cli's templates. within: what may hold braces.
+# Escapes braces for cli's templates. `within` is the part that may contain
+# braces.
 escape_braces <- function(template, within = template) {
   safe <- gsub("([{}])", "\\1\\1", within)
   mapply(sub, within, safe, template, fixed = TRUE, USE.NAMES = FALSE)
@@ -372,7 +376,7 @@ detail_bullets <- function(words) {
   stats::setNames(as.character(words), rep("x", length(words)))
 }
 
-# Code that reads a file of points, by how its name ends. %s: the path.
+# Returns code that reads a file of points, by file extension. %s is the path.
 file_readers <- c(
   csv = "read.csv(%s, row.names = 1)",
   tsv = "read.delim(%s, row.names = 1)",
@@ -388,7 +392,7 @@ file_readers <- c(
   i8bin = "bin_file(%s)"
 )
 
-# The readers of text and of R's own files take compressed files as well.
+# The readers of text and of R's own files also read compressed files.
 hint_of_path <- function(path, arg) {
   plain <- tolower(sub("[.](gz|bz2|xz)$", "", path, ignore.case = TRUE))
   ending <- tools::file_ext(plain)
@@ -416,7 +420,7 @@ hint_of_path <- function(path, arg) {
   )
 }
 
-# Of a matrix of text, or of the path of a file.
+# Returns the hint for a matrix of text, or for the path of a file.
 hint_of_text <- function(x, arg) {
   if (rlang::is_string(x) && is.null(dim(x))) {
     return(hint_of_path(x, arg))
@@ -460,7 +464,7 @@ array_code <- function(convert, arg) {
   )
 }
 
-# The first column of text whose values are mostly different.
+# Returns the first column of text whose values are mostly different.
 name_column <- function(x) {
   good <- vapply(x, function(values) {
     (is.character(values) || is.factor(values)) && is.null(dim(values)) &&
@@ -469,9 +473,10 @@ name_column <- function(x) {
   if (any(good)) which(good)[[1]]
 }
 
-# A column of numbers that are names of the rows: those of the rows themselves
-# (1, 2, ...), or whole numbers, all different, beside columns of fractions, or
-# under a name such as "entrez_id". Of a matrix the first column is looked at.
+# Reports a column of numbers that looks like names of the rows. It has row
+# numbers (1, 2, ...), or different whole numbers beside columns of fractions or
+# under a name such as "entrez_id". In a matrix, only the first column is
+# examined.
 tell_if_ids <- function(x, turned, arg) {
   at <- if (is.data.frame(x)) {
     Find(function(at) is_id(x, at), seq_along(x))
@@ -514,13 +519,13 @@ is_id <- function(frame, at) {
   }
   name <- names(frame)[[at]]
   if (!is_valid_text(name)) {
-    return(FALSE) # an error tells of it
+    return(FALSE) # this is an error elsewhere
   }
   name <- tolower(name)
   if (grepl("entrez|(^|[^a-z])(gene_?)?ids?$", name)) {
     return(TRUE)
   }
-  # Numbers of rows, whatever the other columns hold.
+  # Row numbers count as names for any other columns.
   if (all(diff(values) == 1) && values[[1]] <= 1 && grepl(row_words, name)) {
     return(TRUE)
   }
@@ -538,7 +543,7 @@ are_different_ids <- function(values) {
     all(values >= 0) && anyDuplicated(values) == 0
 }
 
-# Square, symmetric, zeros along the diagonal: perhaps distances.
+# A square symmetric matrix with zeros along the diagonal may hold distances.
 tell_if_distances <- function(x, arg) {
   like <- is.matrix(x) && is_number_like(x) && nrow(x) == ncol(x) &&
     nrow(x) > 2 && isTRUE(all(diag(x) == 0)) && is_symmetric(x)
@@ -554,7 +559,7 @@ tell_if_distances <- function(x, arg) {
   }
 }
 
-# Without a transposed copy, and no further than the first difference.
+# This copies nothing and stops at the first difference.
 is_symmetric <- function(x) {
   for (at in seq_len(nrow(x))) {
     if (!isTRUE(all(x[at, ] == x[, at]))) {

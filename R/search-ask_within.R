@@ -1,8 +1,8 @@
 # Searches within a distance: the request to the core, and the messages about
 # it.
 
-# The search, asking for all within these distances (one, or one for each row).
-# similarity: the least that edges must have, or NULL.
+# Adds the request for all within these distances (one, or one for each row) to
+# a search. `similarity` is the minimum that edges must have, or NULL.
 ask_within <- function(search, limits, similarity = NULL,
                        call = caller_env()) {
   search <- within_on_cpu(search, call)
@@ -13,12 +13,12 @@ ask_within <- function(search, limits, similarity = NULL,
   search
 }
 
-# Did the user leave the choice of the backend?
+# Returns TRUE if the user left the choice of the backend.
 is_automatic <- function(backend, devices) {
   is.null(devices) && !identical(backend, "cuda")
 }
 
-# What GPUs do not find is for the CPU: pairs with samples missing.
+# Pairs with missing samples are found only on the CPU.
 within_on_cpu <- function(search, call = caller_env()) {
   request <- search$request
   if (request$backend != "cuda" || cpp_cuda_finds_within(request)) {
@@ -30,8 +30,9 @@ within_on_cpu <- function(search, call = caller_env()) {
   )
 }
 
-# The search on the CPU, where that was not ruled out: with samples missing
-# `what` is so there alone. id: of what is said once.
+# Moves the search to the CPU, unless the user demanded a GPU. With missing
+# samples, `what` is done only there. `id` is that of the message, which is
+# shown once.
 on_cpu_alone <- function(search, what, id, call) {
   reason <- paste(
     what, "on the CPU where values are missing and na is \"pairwise\"."
@@ -46,13 +47,13 @@ on_cpu_alone <- function(search, what, id, call) {
   search$request$backend <- "cpu"
   search$request$devices <- integer()
   if (!is.null(search$options$long$workers)) {
-    # They need not share GPUs out.
+    # The workers need no shares of GPUs.
     search$options$long$workers["groups"] <- list(NULL)
   }
   search
 }
 
-# What is asked for, as lines of format.knn_plan().
+# Describes the request in lines as format.knn_plan() does.
 describe_within <- function(search) {
   request <- search$request
   values <- search$points$values
@@ -73,8 +74,8 @@ describe_within <- function(search) {
   paste0(format(paste0(names(lines), ":")), " ", lines)
 }
 
-# Entries that there is room for: 12 bytes each in lists, 24 as edges, whose
-# names take 16 more.
+# Returns the number of entries that fit in memory. Each takes 12 bytes in
+# lists, 24 as edges, and 16 more for names.
 most_pairs <- function(search) {
   as_edges <- search$request$as_edges
   bytes <- if (!as_edges) {
@@ -88,7 +89,7 @@ most_pairs <- function(search) {
   floor(if (as_edges) min(most, max_edges) else most)
 }
 
-# A failure for which there are too many pairs, with what its words need.
+# Adds to a failure with too many pairs what its message needs.
 with_facts_of <- function(failure, request) {
   within <- request$within
   c(failure, list(
@@ -98,15 +99,15 @@ with_facts_of <- function(failure, request) {
   ))
 }
 
-# Before a search by tasks, each of which sees its own pairs only: a sample of
-# all pairs tells where there are far more than there is room for. In one piece
-# the core looks itself.
+# Before a search by tasks, each of which sees only its own pairs, a sample of
+# all pairs shows if there are far too many. Without tasks, the core samples
+# itself.
 check_room <- function(work, call) {
   in_core(sample_pairs(work), call)
 }
 
-# Fewer may have filled the room than the sample is sure to tell, so that there
-# it is held to be smaller.
+# The memory may be full with fewer pairs than the sample can detect for sure.
+# The limit is therefore reduced for this sample.
 too_many_of_all <- function(work) {
   within <- work$request$within
   work$request$within$most <- within$most / 2.5
@@ -123,7 +124,7 @@ too_many_of_all <- function(work) {
   told
 }
 
-# Is no distance small enough?
+# Returns TRUE if no distance is small enough.
 nothing_fits <- function(result) {
   isTRUE(result$fits < result$least || result$fits == -Inf)
 }
@@ -137,7 +138,7 @@ sample_pairs <- function(work) {
 raise_too_many <- function(result, call) {
   pairs <- format_count(signif(result$pairs, if (result$estimated) 2 else 15))
   most <- format_count(result$most)
-  # A sample may miss what was too much.
+  # The sample may miss that there are too many.
   found <- if (!isTRUE(result$pairs > result$most)) {
     "More than {most}"
   } else if (result$estimated) {
@@ -183,7 +184,7 @@ raise_too_many <- function(result, call) {
   )
 }
 
-# Three digits, never more than it is.
+# Rounds to three digits, never up.
 round_down <- function(number) {
   if (!is.finite(number) || number == 0) {
     return(format(number))
@@ -192,7 +193,7 @@ round_down <- function(number) {
   for (hundredths in floor(100 * parts[[1]]) - 0:1) {
     text <- sprintf("%.0fe%.0f", hundredths, parts[[2]] - 2)
     text <- format(as.double(text), digits = 3)
-    # Reading a number rounds.
+    # Parsing the text rounds again.
     if (is.finite(as.double(text)) && as.double(text) <= number) {
       return(text)
     }

@@ -1,7 +1,7 @@
 # Failures of the core. It reports facts, list(failure =, ...), and this file
 # has the messages.
 
-# What the core gave, or the error that it is.
+# Returns the core's answer, or raises its failure as an error.
 in_core <- function(result, call = caller_env()) {
   if (!is.null(result$failure)) {
     raise_failure(result, call)
@@ -26,7 +26,7 @@ raise_failure <- function(result, call) {
   )
 }
 
-# of_points, of_queries: of largest_entry(); NULL where nobody knows.
+# `of_points` and `of_queries` are from largest_entry(), or NULL if unknown.
 raise_range_failure <- function(call, of_points = NULL, of_queries = NULL) {
   cli_abort(
     c(
@@ -49,7 +49,8 @@ raise_range_failure <- function(call, of_points = NULL, of_queries = NULL) {
   )
 }
 
-# The value of `code`. A range failure in it names the data's largest entries.
+# Returns the value of `code`. A range failure in it reports the largest
+# entries.
 naming_largest <- function(search, code, call) {
   tryCatch(code, fsknn_range_error = function(error) {
     raise_range_failure(
@@ -58,7 +59,8 @@ naming_largest <- function(search, code, call) {
   })
 }
 
-# Its value and place in words. NULL where the scan of the values does not say.
+# Describes the largest value and its position, or returns NULL if the scan did
+# not record it.
 largest_entry <- function(points) {
   row <- points$largest_row
   if (is.null(row) || is.na(row)) {
@@ -116,8 +118,7 @@ raise_backend_failure <- function(result, call) {
   )
 }
 
-# What a search must hold of a GPU's memory at once, where it is the plan that
-# said no.
+# Says what a search must hold in a GPU's memory at once, if the plan refused.
 held_words <- c(
   two_chunks = "two chunks of the smallest size do not fit",
   all_points = "with missing values points are held whole",
@@ -170,7 +171,7 @@ raise_cuda_failure <- function(result, call) {
   )
 }
 
-# " on device 1 (CUDA's number 0)", or nothing.
+# Returns " on device 1 (CUDA's number 0)", or nothing.
 on_device <- function(device, cuda_id) {
   if (!is.na(device)) {
     paste0(" on device ", device, " (CUDA's number ", cuda_id, ")")
@@ -181,7 +182,7 @@ on_device <- function(device, cuda_id) {
   }
 }
 
-# Why held points are of no use, and the cure, where there is one.
+# Says why held points are unusable, and the cure if there is one.
 handle_words <- c(
   gone = "they were given back, or the handle comes from a file, another
           process, or a package that was unloaded since",
@@ -211,7 +212,7 @@ raise_other_failure <- function(result, call) {
   )
 }
 
-# A failure that is not one of memory says 0 or NA bytes.
+# A failure that is not about memory has 0 or NA bytes.
 bytes_or_null <- function(bytes) {
   if (!is.null(bytes) && !is.na(bytes) && bytes > 0) bytes
 }

@@ -24,9 +24,11 @@ export OMP_WAIT_POLICY
 # first line of a file that was compiled, that shows it. Without a toolkit only
 # those are compiled that know no CUDA.
 check_headers() {
-  if nvcc=$(command -v nvcc); then
+  if command -v nvcc > /dev/null; then
     folders="src/core src/cpu src/cuda"
-    cuda_include=-I${nvcc%/bin/nvcc}/include
+    # nvcc may be a script that calls another: it says itself what it includes.
+    cuda_include=$(nvcc -dryrun -x cu /dev/null 2>&1 |
+      sed -n 's/^#[$] INCLUDES=//p' | tr -d '"')
   else
     folders="src/core src/cpu src/cuda/plan"
     cuda_include=

@@ -104,6 +104,7 @@
 #' @param metric The metric that the distances are of, where `edges` does not
 #'   say (edge data frames and shards do): `NULL` (default) takes them for
 #'   lengths. What matters is whether they are 1 - r.
+#' @inheritParams run_options
 #' @inheritParams snn_graph
 #'
 #' @returns A list of class `diffusion_map`, which prints a summary:

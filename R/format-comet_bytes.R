@@ -15,8 +15,10 @@
 #' @inheritParams threshold_triples
 #' @param file Path of the file. It is named when it is whole.
 #' @param num_way 2 (default) for pairs, 3 for triples.
-#' @param max_memory The most memory to use for bytes that are not written yet:
-#'   bytes, or a string such as `"1 GiB"`. `NULL` (default): 64 MiB.
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `.
+#'   `max_memory` is a limit for the bytes that are not written yet, 64 MiB by
+#'   default.
 #' @returns `file`, invisibly.
 #' @section Errors: As for [knn_search()]; points without a value are an error,
 #'   since a byte can't be missing. What the file system refuses is a
@@ -33,19 +35,13 @@
 #' head(read_comet_metrics(file, 3, form = "bytes", num_points = 50), 3)
 #' unlink(file)
 write_comet_bytes <- function(x, file, num_way = 2,
-                              metric = c("proportional", "sorensen"), ...,
-                              num_threads = NULL, progress = NULL,
-                              points = c("rows", "columns"), assay = NULL,
-                              dimred = NULL, max_memory = NULL,
-                              na = c("error", "mean")) {
-  check_no_more(...)
+                              metric = c("proportional", "sorensen"), ...) {
   check_supplied(x)
   check_supplied(file)
   path <- check_path_out(file)
   num_way <- check_whole_number(num_way, "num_way", 2, 3)
   metric <- check_triple_metric(metric)
-  na <- check_triple_na(na)
-  options <- triple_options()
+  options <- triple_options("write_comet_bytes", ...)
   search <- new_search(x, options)
   values <- search$points$values
   if (!is.matrix(values)) {

@@ -23,6 +23,7 @@
 #'   (default) keeps all. Seurat keeps Jaccard indices of at least 1 / 15.
 #' @param names Names of the points. `NULL` (default): those that `x` has, else
 #'   row numbers.
+#' @inheritParams run_options
 #' @inheritParams knn_search
 #'
 #' @returns A data frame of class `knn_edges` with each pair of points once, in

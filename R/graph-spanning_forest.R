@@ -17,7 +17,7 @@
 #' always the same.
 #'
 #' Which points, samples and workers there are, and what becomes of missing
-#' values, is said where the graph is made: see [search_options].
+#' values, is said where the graph is made: see [point_options()].
 #'
 #' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
 #'   of it; an igraph graph made of it by [as_igraph()], with an edge attribute

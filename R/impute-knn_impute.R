@@ -23,7 +23,7 @@
 #' `"pearson"`, which knows no level and no spread, a donor's values are first
 #' brought to the row's own: (value - mean) times the ratio of the standard
 #' deviations, plus the row's mean, all over the columns that both have. With
-#' `weights = "distance"` a donor weighs 1 / distance; where some are at
+#' `weighting = "distance"` a donor weighs 1 / distance; where some are at
 #' distance 0 these alone count. The `sd` of the donors' values says how far
 #' they agree. It is no standard error: donors may agree and be wrong.
 #'
@@ -52,17 +52,16 @@
 #'   above `row_max`, less 1.
 #' @param metric `"euclidean"` (default), `"manhattan"` or `"pearson"`.
 #' @param donors `"nearest"` (default) or `"available"`: see Details.
-#' @param weights `"equal"` (default) or `"distance"`: how much donors weigh.
-#'   (In the searches `weights` are the samples', which can't be given here:
-#'   they are not for pairs over what both have.)
+#' @param weighting `"equal"` (default) or `"distance"`: how much donors weigh.
 #' @param row_max,col_max The largest share of missing values, from 0 to 1: a
 #'   row with more (0.5 by default) gets the columns' means and gives nothing, a
 #'   column with more (0.8) is an error.
 #' @param into For an `ExpressionSet`, a `SummarizedExperiment` and an `EList`:
 #'   the name of the assay that takes the filled values. `NULL` (default)
 #'   replaces the one that was read.
-#' @param min_pairs The fewest columns that two rows must have in common to be
-#'   neighbours. `NULL` (default) is 1, under `"pearson"` 3.
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `.
+#'   `min_pairs` is 1 by default, under `"pearson"` 3.
 #'
 #' @returns `x` without missing values: a matrix of the same kind for a matrix
 #'   (a `DelayedMatrix` whose values come from a file is an `HDF5Matrix` in a
@@ -92,23 +91,16 @@
 #' filled <- knn_impute(holes, k = 5)
 #' sqrt(mean((filled - x)[is.na(holes)]^2))
 #' head(imputed_values(filled))
-knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
-                                             "pearson"),
-                       ..., donors = c("nearest", "available"),
-                       weights = c("equal", "distance"), row_max = 0.5,
-                       col_max = 0.8, into = NULL,
-                       backend = c("auto", "cuda", "cpu"), devices = NULL,
-                       num_threads = NULL, chunk_size = NULL,
-                       max_device_memory = NULL, progress = NULL,
-                       verbose = FALSE, points = c("rows", "columns"),
-                       assay = NULL, BPPARAM = NULL, checkpoint = NULL,
-                       max_memory = NULL, min_pairs = NULL) {
-  check_no_more(...)
+knn_impute <- function(x, k = 10,
+                       metric = c("euclidean", "manhattan", "pearson"), ...,
+                       donors = c("nearest", "available"),
+                       weighting = c("equal", "distance"), row_max = 0.5,
+                       col_max = 0.8, into = NULL) {
   check_supplied(x)
-  options <- impute_options()
-  how <- check_impute(k, donors, weights, row_max, col_max)
+  options <- impute_options("knn_impute", ..., metric = metric)
+  how <- check_impute(k, donors, weighting, row_max, col_max)
   check_into(into, x)
-  check_one_search(how, checkpoint)
+  check_one_search(how, options$long$folder)
   read <- read_holes(x, options)
   how$points <- read
   holes <- find_holes(read$values, how, read, options$num_threads)
@@ -119,27 +111,26 @@ knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
 
 impute_metrics <- c("euclidean", "manhattan", "pearson")
 
-# Called by a verb: verb_options(), whose `weights` are others.
-impute_options <- function(verb = caller_env()) {
-  known <- setdiff(intersect(names(unless_told), ls(verb)), "weights")
-  told <- mget(known, envir = verb)
-  told$metric <- check_choice(
-    told$metric, impute_metrics, "metric", call = verb
-  )
-  told$na <- "pairwise"
-  if (is.null(told$min_pairs) && told$metric != "pearson") {
-    told$min_pairs <- 1
+# Returns the checked options of a verb, and `asked_pairs`, the given min_pairs.
+impute_options <- function(verb, ..., metric, call = caller_env()) {
+  given <- option_list(verb, ..., .call = call)
+  asked_pairs <- given$min_pairs
+  given$metric <- check_choice(metric, impute_metrics, "metric", call = call)
+  given$na <- "pairwise"
+  if (is.null(asked_pairs) && given$metric != "pearson") {
+    given$min_pairs <- 1
   }
-  told$constant <- "isolate"
-  options <- check_options(told, call = verb)
+  given$constant <- "isolate"
+  options <- check_options(given, verb, call)
   # Searches of one call are many, and their answer is no graph.
   options$counts_known <- TRUE
+  options["asked_pairs"] <- list(asked_pairs)
   options
 }
 
 # How entries are made of neighbours. (`points`, for messages, are added when
 # they are read.)
-check_impute <- function(k, donors, weights, row_max, col_max,
+check_impute <- function(k, donors, weighting, row_max, col_max,
                          call = caller_env()) {
   list(
     k = check_whole_number(k, "k", 1, .Machine$integer.max, call = call),
@@ -147,7 +138,7 @@ check_impute <- function(k, donors, weights, row_max, col_max,
       donors, c("nearest", "available"), "donors", call = call
     ) == "available",
     by_distance = check_choice(
-      weights, c("equal", "distance"), "weights", call = call
+      weighting, c("equal", "distance"), "weighting", call = call
     ) == "distance",
     row_max = check_share(row_max, "row_max", call = call),
     col_max = check_share(col_max, "col_max", call = call)

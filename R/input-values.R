@@ -95,7 +95,7 @@ check_finite <- function(points, scan, arg, metric = NULL,
   count <- scan$non_finite
   where <- first_cells(scan$non_finite_at, count, points)
   missing <- is.na(cells_of(points, scan$non_finite_at))
-  cure <- if (any(missing)) cure_of_missing_values(metric, arg, call)
+  cure <- if (any(missing)) cure_of_missing_values(metric, arg)
   cli_abort(
     c(
       "{.arg {arg}} must hold finite numbers only.",
@@ -111,38 +111,28 @@ check_finite <- function(points, scan, arg, metric = NULL,
   )
 }
 
-# Suggests a value of the verb's argument `na` for this metric, or filling in.
-# Returns NULL for binary data, because a mean of neighbours is neither 0 nor 1.
-cure_of_missing_values <- function(metric, arg, call) {
+# Suggests a value of `na` that the verb takes with its other options, or filling
+# in. Returns NULL for binary data, because a mean of neighbours is neither 0 nor
+# 1.
+cure_of_missing_values <- function(metric, arg) {
   if (isTRUE(metric$binary)) {
     return(NULL)
   }
-  choices <- choices_of("na", call)
-  # Pairs over common samples have no weights and no covariates.
-  plain <- all(vapply(c("weights", "adjust"), function(name) {
-    is.null(get0(name, call, inherits = FALSE))
-  }, NA))
-  na <- if (plain && "pairwise" %in% choices && isTRUE(metric$pairwise)) {
-    "pairwise"
-  } else if ("mean" %in% choices) {
-    "mean"
-  }
   filled <- paste0("{.code knn_impute(", arg, ")}.")
-  if (is.null(na) || is.null(metric)) {
-    paste("Fill missing values in with", filled)
-  } else {
-    paste0(
-      "Use {.code na = \"", na, "\"}, or fill missing values in with ", filled
-    )
+  if (is.null(metric$cures_na)) {
+    return(paste("Fill missing values in with", filled))
   }
+  paste0(
+    "Use {.code na = \"", metric$cures_na[[1]], "\"}, or fill missing values in
+     with ", filled
+  )
 }
 
-# Returns the choices of an argument of the verb in this frame, or NULL if it
-# has no such argument.
-choices_of <- function(arg, call) {
+# Returns the function that was called in this frame.
+function_of <- function(frame) {
   for (at in seq_len(sys.nframe())) {
-    if (identical(sys.frame(at), call)) {
-      return(eval(formals(sys.function(at))[[arg]]))
+    if (identical(sys.frame(at), frame)) {
+      return(sys.function(at))
     }
   }
 }

@@ -58,9 +58,6 @@
 #' data frame, it is a `fsknn_size_error`. It says which `min_similarity` would
 #' fit.
 #' @inheritSection within_search Missing values
-#' @inheritSection knn_search Covariates
-#' @inheritSection knn_search Workers
-#' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
 #' @seealso [knn_graph()] for a fixed number of neighbours of each point,
 #'   [within_search()] for distances and for lists.
@@ -73,22 +70,11 @@
 #' g <- as_igraph(edges, weight = "similarity")
 #' igraph::count_components(g)
 threshold_graph <- function(x, min_similarity, metric = "pearson",
-                            sign = "signed", ...,
-                            constant = c("error", "isolate"),
-                            backend = c("auto", "cuda", "cpu"), devices = NULL,
-                            num_threads = NULL, chunk_size = NULL,
-                            max_device_memory = NULL, progress = NULL,
-                            verbose = FALSE, points = c("rows", "columns"),
-                            assay = NULL, dimred = NULL, subset = NULL,
-                            BPPARAM = NULL, checkpoint = NULL, weights = NULL,
-                            max_memory = NULL,
-                            na = c("error", "pairwise", "mean"),
-                            min_pairs = NULL, adjust = NULL, data = NULL,
-                            file = NULL, format = NULL) {
-  check_no_more(...)
+                            sign = "signed", ..., subset = NULL, file = NULL,
+                            format = NULL) {
   check_supplied(x)
   check_supplied(min_similarity)
-  options <- verb_options()
+  options <- verb_options("threshold_graph", ...)
   least <- check_similarity(min_similarity, options$metric)
   sink <- check_edge_file(file, format, least, subset, options)
   search <- new_search(x, options, subset = subset, as_edges = TRUE)

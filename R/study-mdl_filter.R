@@ -31,6 +31,7 @@
 #'   missing. Beside an `ExpressionSet` or a `SummarizedExperiment` also the
 #'   name of a column of its sample data.
 #' @param ... Must be empty: what follows must be named in full.
+#' @inheritParams run_options
 #' @inheritParams knn_search
 #'
 #' @returns A list of class `mdl_filter`, with a print method:

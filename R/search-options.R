@@ -336,7 +336,8 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 # Returns those arguments that the caller's own call gives.
 collect_options <- function(frame = caller_env()) {
   call <- match.call(rlang::caller_fn(), rlang::caller_call())
-  structure(mget(names(call)[-1], envir = frame), class = "fsknn_options")
+  given <- as.character(names(call)[-1])
+  structure(mget(given, envir = frame), class = "fsknn_options")
 }
 
 #' @export

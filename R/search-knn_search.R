@@ -106,7 +106,7 @@
 #' @param checkpoint `NULL` (default), or the path of a folder, new or empty.
 #'   Each finished task is stored there. After an interruption at any moment,
 #'   the same call continues from them, and other processes may help. See
-#'   "Checkpoints" in [knn_search()], and [knn_work()].
+#'   "Checkpoints" in [knn_search()], and [knn_worker()].
 #' @param na What to do with missing values (`NA` and `NaN`; infinite values are
 #'   always an error). `"error"` (default) says how many there are, and where
 #'   the first are. `"mean"` replaces them by the mean of the row's other values
@@ -231,7 +231,7 @@
 #' twice.
 #'
 #' @section Workers:
-#' With `BPPARAM`, BiocParallel starts workers, and each runs [knn_work()] in
+#' With `BPPARAM`, BiocParallel starts workers, and each runs [knn_worker()] in
 #' the folder `checkpoint`, or in a temporary one. The answer is the same to the
 #' last bit, and so are errors: a failure of a worker raises the error that it
 #' would be here. A lost worker is reported by a message of class
@@ -265,7 +265,7 @@
 #' time limit or by the machine. It loses only the tasks in progress, one for
 #' each worker. Call it again with the same data and the same folder. Backend,
 #' devices, threads, workers, chunk size and `max_memory` may differ. The answer
-#' is the same to the last bit. Several calls, and [knn_work()] on any machine
+#' is the same to the last bit. Several calls, and [knn_worker()] on any machine
 #' that shares the folder, may work at the same time and share the tasks. Data
 #' or arguments that would change the answer are a `fsknn_checkpoint_error` that
 #' says which. A folder with other content is refused. The digest of each file

@@ -70,7 +70,8 @@
 #'   where that is set, else all that is free.
 #' @param BPPARAM,checkpoint As in [knn_search()]: workers that do the search's
 #'   tasks, and a folder in which each task's part of the answer is kept, so
-#'   that a search goes on after a kill, and others may join in by [knn_work()].
+#'   that a search goes on after a kill, and others may join in by
+#'   [knn_worker()].
 #' @param file,format Path of a file that the triples go into while they are
 #'   searched for, so that they need not fit in memory; and what it is: `"csv"`,
 #'   the columns of the data frame with all digits (the default where `file`

@@ -55,7 +55,7 @@
 #'   same.
 #' @param stage Two whole numbers, `c(i, of)`: only stage i of so many. The
 #'   triples of all stages are those of the whole search, each once:
-#'   [combine_triples()] puts them together.
+#'   [rbind()][rbind.fsknn_triples] combines them.
 #' @param path `"auto"` (default), `"pairs"` or `"all"`: see the Details of
 #'   [threshold_triples()]. The answer is the same.
 #' @param constant What to do with points that are all zeros, which have no

@@ -411,10 +411,6 @@ test_that("edges are no points, and no stages of triples", {
     knn_query(x, edges, 1), "`query` must hold points",
     class = "fsknn_argument_error"
   )
-  expect_error(
-    combine_triples(as_igraph(edges)), "Each part must be",
-    class = "fsknn_argument_error"
-  )
   skip_if_not_installed("survival")
   time <- survival::Surv(1:14, rep(1:0, 7))
   for (verb in list(soft_threshold, sparse_tom)) {

@@ -148,5 +148,5 @@ test_that("stages that have lost columns are not put together", {
   parts <- lapply(1:2, function(i) {
     threshold_triples(x, 0.6, stage = c(i, 2))[, 1:4]
   })
-  expect_error(combine_triples(parts), class = "fsknn_argument_error")
+  expect_error(do.call(rbind, parts), class = "fsknn_argument_error")
 })

@@ -33,7 +33,7 @@ test_that("dozens of decompositions give one answer and one checksum", {
             checkpoint = folders[[i]]
           )
         })
-        expect_identical(combine_triples(parts), whole)
+        expect_identical(do.call(rbind, parts), whole)
       }
       folder <- withr::local_tempdir()
       expect_identical(
@@ -93,7 +93,7 @@ test_that("counts and nearest triples are kept, and collected", {
     )
     expect_identical(knn_collect(folder), counts)
     expect_identical(
-      combine_triples(lapply(seq_len(stages), function(i) {
+      do.call(rbind, lapply(seq_len(stages), function(i) {
         triple_histogram(x, 30, stage = c(i, stages))
       })),
       counts

@@ -12,7 +12,7 @@
 #' * Graphs of graphs: [undirected_edges()], [snn_graph()], [combine_graphs()];
 #'   [knn_recall()] compares an approximate one.
 #' * What runs where: [knn_plan()] says it beforehand, [knn_stats()] afterwards;
-#'   [knn_backends()] and [cuda_devices()] what there is to run on.
+#'   [knn_backends()] what there is to run on.
 #' * Before the graph: [mdl_filter()], [mdl_discretise()] and [alpha_beta_k()]
 #'   choose rows that tell of a class, [metafeatures()] stands for all their
 #'   pairs, [add_phenotype()] makes an outcome one more point, and [nki_study()]

@@ -49,7 +49,7 @@
 #'   CPU, and says so once in a session when it uses a GPU. `"cuda"` and `"cpu"`
 #'   use that backend or fail. See [knn_backends()].
 #' @param devices The GPUs to use: whole numbers from the column `device` of
-#'   [cuda_devices()]. `NULL` (default) uses all, or fewer for a small matrix.
+#'   [knn_backends()]. `NULL` (default) uses all, or fewer for a small matrix.
 #' @param num_threads Number of CPU threads. `NULL` (default) uses all that the
 #'   process may use, within the limits of the environment variables
 #'   `OMP_THREAD_LIMIT` and `OMP_NUM_THREADS` and of
@@ -196,7 +196,7 @@
 #' A wrong argument is an error of class `fsknn_argument_error` before any work
 #' is done. A distance that is too large for a double is a `fsknn_range_error`,
 #' and too little memory is a `fsknn_memory_error`. A failure of CUDA is a
-#' `fsknn_cuda_error` with the fields `device` (of [cuda_devices()]), `cuda_id`,
+#' `fsknn_cuda_error` with the fields `device` (of [knn_backends()]), `cuda_id`,
 #' `bytes_asked` and `bytes_free` (`NA` if memory was not the cause),
 #' `cuda_words` and `sticky`. If it is detected before any work (no device, no
 #' driver or one that is too old), it is also a `fsknn_backend_error`. All of

@@ -1,9 +1,9 @@
 #' Combining the stages of a search for triples
 #'
 #' `rbind()` combines the results of [threshold_triples()] or
-#' [triple_histogram()] with `stage = c(1, of)`, `c(2, of)` and so on. The stages
-#' may come from one process or from many. The result is that of one search
-#' without `stage`.
+#' [triple_histogram()] with `stage = c(1, of)`, `c(2, of)` and so on. The
+#' stages may come from one process or from many. The result is that of one
+#' search without `stage`.
 #'
 #' Rows of triples, which have lost their stage, are bound as the rows of a
 #' plain data frame.

@@ -1,8 +1,7 @@
-#' Edges as a sparse matrix, or as hits
+#' Edges as a sparse matrix
 #'
 #' `as_sparse()` gives the adjacency matrix of a graph as a `dgCMatrix` of the
-#' Matrix package, which Seurat and many others take; `as_self_hits()` a
-#' `SelfHits` of S4Vectors, which `SingleCellExperiment::colPair()` takes.
+#' Matrix package, which Seurat and many others take.
 #'
 #' The entry in row i and column j is the edge from i to j, j being the
 #' neighbour. Of graphs that have each pair once, as [snn_graph()], both (i, j)
@@ -27,17 +26,15 @@
 #'   of which both are. Where the two directions differ in a value,
 #'   [undirected_edges()] says which is taken.
 #'
-#' @returns `as_sparse()`: a `dgCMatrix` with one row and column for each point,
+#' @returns A `dgCMatrix` with one row and column for each point,
 #'   in order, named by them where they have names; unless `symmetric` is
-#'   `"no"`, a `dsCMatrix`, which holds each pair once. `as_self_hits()`: a
-#'   `SelfHits` with as many nodes, the edges as they stand, and their other
-#'   columns (`rank`, `distance`, ...) as metadata columns.
+#'   `"no"`, a `dsCMatrix`, which holds each pair once.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that
 #' is known, a value that is no column, an edge or neighbour that is there
 #' twice; `fsknn_size_error`: more entries than the 2^31 - 1 that a `dgCMatrix`
-#' holds; `fsknn_package_error` where Matrix or S4Vectors is not there.
-#' @seealso [as_igraph()], [convert_knn()]
+#' holds; `fsknn_package_error` where Matrix is not there.
+#' @seealso [as_igraph()], [as_knn()] for a `SelfHits` of the edges
 #' @export
 #' @examples
 #' x <- matrix(rnorm(50 * 6), nrow = 50)
@@ -156,23 +153,5 @@ edge_values <- function(edges, value, own, call = caller_env()) {
     one = rep(1, nrow(edges)),
     similarity = edge_weights(edges, "similarity", call, "value", own),
     edge_column(edges, value, value, call, "value")
-  )
-}
-
-#' @rdname as_sparse
-#' @export
-as_self_hits <- function(edges, ...) {
-  check_no_more(...)
-  check_supplied(edges)
-  check_package("S4Vectors", "A SelfHits")
-  edges <- edges_of(edges)
-  facts <- edges_facts(edges, "edges", current_env())
-  others <- setdiff(names(edges), c("from", "to"))
-  columns <- unclass(edges)[others]
-  do.call(
-    S4Vectors::SelfHits,
-    c(
-      list(from = facts$from, to = facts$to, nnode = facts$num_points), columns
-    )
   )
 }

@@ -41,7 +41,7 @@
 #' for different numbers of points, or with fewer exact ones; a row with its own
 #' number where none is allowed; an index that is not the number of a point;
 #' distances in `exact` that are missing or below 0.
-#' @seealso [convert_knn()] for the shapes.
+#' @seealso [as_knn()] for the shapes.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 6), nrow = 200)

@@ -49,7 +49,7 @@
 #' * [threshold_graph()], and `"similarity"` in [as_igraph()], [as_sparse()] and
 #'   [write_edges()], the metric, as it has no similarity;
 #' * [as_igraph()] with `weight = "distance"` weights that are not positive;
-#' * [convert_knn()] the shapes in which a point is its own first neighbour at
+#' * [as_knn()] the shapes in which a point is its own first neighbour at
 #'   distance 0 (`"uwot"`, `"rnndescent"`, `"RANN"`, `"Seurat"`).
 #'
 #' [snn_graph()], [undirected_edges()] and [combine_graphs()] need only to know

@@ -15,8 +15,7 @@
 #' * by blocks, into what it makes or works on, which must fit in memory:
 #'   [as_sparse()], of distances or ones; [diffusion_map()]; [snn_graph()],
 #'   which takes the indices alone;
-#' * all others ([as_knn()], [convert_knn()], [undirected_edges()], ...) as a
-#'   whole.
+#' * all others ([as_knn()], [undirected_edges()], ...) as a whole.
 #'
 #' What works on all neighbours at once ([diffusion_map()], [as_sparse()] of
 #' symmetric matrices, and those that take the answer as a whole) refuses one

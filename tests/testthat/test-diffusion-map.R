@@ -360,10 +360,10 @@ test_that("shapes of neighbours make no difference", {
   nn <- near(x, 8)
   map <- diffusion_map(nn, 3)
   for (to in c("uwot", "RANN", "FNN", "edges")) {
-    other <- diffusion_map(convert_knn(nn, to = to), 3)
+    other <- diffusion_map(as_knn(nn, to = to), 3)
     expect_identical(other$coordinates, map$coordinates)
   }
-  undirected <- undirected_edges(convert_knn(nn, to = "edges"))
+  undirected <- undirected_edges(as_knn(nn, to = "edges"))
   expect_equal(
     diffusion_map(undirected, 3, epsilon = map$epsilon)$coordinates,
     map$coordinates
@@ -493,7 +493,7 @@ test_that("wrong input is told of", {
     diffusion_map(missing)
     diffusion_map(twice)
     diffusion_map(edges)
-    diffusion_map(convert_knn(nn, to = "edges"), metric = "euclid")
+    diffusion_map(as_knn(nn, to = "edges"), metric = "euclid")
     diffusion_map(knn_graph(random_matrix(30, 3, seed = 1), 4),
                   metric = "euclidean")
   })

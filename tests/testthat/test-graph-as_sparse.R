@@ -119,33 +119,6 @@ test_that("shards have the similarities of the edges of their search", {
   )
 })
 
-test_that("hits hold the edges and their columns", {
-  skip_if_not_installed("S4Vectors")
-  edges <- knn_graph(random_matrix(30, 5), 3)
-  hits <- as_self_hits(edges)
-  expect_s4_class(hits, "SelfHits")
-  expect_identical(S4Vectors::nnode(hits), 30L)
-  expect_identical(S4Vectors::from(hits), edges$from)
-  expect_identical(S4Vectors::to(hits), edges$to)
-  expect_identical(S4Vectors::mcols(hits)$distance, edges$distance)
-  expect_identical(S4Vectors::mcols(hits)$rank, edges$rank)
-})
-
-test_that("hits are pairs of a SingleCellExperiment's cells", {
-  skip_if_not_installed("SingleCellExperiment")
-  x <- random_matrix(20, 5)
-  cells <- SingleCellExperiment::SingleCellExperiment(list(counts = t(x)))
-  hits <- as_self_hits(knn_search(x, 3))
-  SingleCellExperiment::colPair(cells, "knn") <- hits
-  # It sorts them by point and neighbour.
-  pairs <- SingleCellExperiment::colPair(cells, "knn")
-  in_order <- order(S4Vectors::from(hits), S4Vectors::to(hits))
-  expect_identical(S4Vectors::to(pairs), S4Vectors::to(hits)[in_order])
-  expect_identical(
-    S4Vectors::mcols(pairs)$distance, S4Vectors::mcols(hits)$distance[in_order]
-  )
-})
-
 test_that("an edge that is there twice is an error", {
   skip_if_not_installed("Matrix")
   x <- random_matrix(20, 4)

@@ -294,10 +294,10 @@ point_cases <- function() {
         list(x, v), k = 3, permutations = NULL
       )$points$rbo
     }),
-    "x, mdl_discretise" = case(named_points(5), function(v, x) {
+    "x, predict.mdl_filter" = case(named_points(5), function(v, x) {
       kind <- kinds_of(num_samples)
       x[c(1, 7, 9), kind == "a"] <- x[c(1, 7, 9), kind == "a"] + 9
-      unname(mdl_discretise(v, mdl_filter(x, kind)))
+      unname(predict(mdl_filter(x, kind), v))
     })
   )
 }

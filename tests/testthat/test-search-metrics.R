@@ -258,7 +258,7 @@ test_that("what takes distances for lengths refuses inner products", {
     threshold_graph(x, 0.5, "inner_product")
     as_igraph(edges, weight = "similarity")
     as_igraph(edges, weight = "distance")
-    convert_knn(nn, "uwot")
+    as_knn(nn, "uwot")
     knn_search(x, 2, "inner_product", sign = "absolute")
     knn_search(x, 2, "inner_product", weights = 1:4)
     knn_search(x, 2, "inner_product", na = "pairwise")

@@ -5,7 +5,7 @@ test_that("graphs of shards are those of the answer", {
   x[11, ] <- 3
   search <- function(...) knn_search(x, 5, constant = "isolate", ...)
   plain <- search()
-  edges <- convert_knn(plain, "edges")
+  edges <- as_knn(plain, "edges")
   for (format in c("hdf5", "bin")) {
     skip_if_not_installed(if (format == "bin") "DelayedArray" else "HDF5Array")
     shards <- search(output = knn_output(
@@ -107,7 +107,7 @@ test_that("blocks of any size give the same", {
     output = knn_output(tempfile(), "bin", shard_rows = 9, precision = "double")
   )
   plain <- knn_search(x, 6, "manhattan")
-  forest <- spanning_forest(convert_knn(plain, "edges"))
+  forest <- spanning_forest(as_knn(plain, "edges"))
   for (at_once in c(1, 6, 50, 77, 1e6)) {
     expect_identical(
       fsknn:::sparse_of_shards(shards, NULL, NULL, at_once), as_sparse(plain)
@@ -152,7 +152,7 @@ test_that("recall is that of the answers, whichever of them are shards", {
   }
   shards <- in_folder(8)
   expect_identical(knn_recall(approx, shards), expected)
-  uwot <- convert_knn(approx, "uwot")
+  uwot <- as_knn(approx, "uwot")
   expect_identical(knn_recall(uwot, shards), expected)
   expect_identical(knn_recall(in_folder(5), shards)$recall, 1)
   expect_identical(knn_recall(in_folder(5), exact)$recall, 1)

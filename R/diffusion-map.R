@@ -87,7 +87,7 @@
 #' @param edges Neighbours of points with their distances, in any shape that
 #'   [as_knn()] takes: what [knn_search()] gives, an edge data frame of any
 #'   kind, those of other packages; or shards of an answer
-#'   ([read_knn_shards()]), which are read by blocks.
+#'   ([read_knn()]), which are read by blocks.
 #' @param num_components Number of coordinates, a whole number from 1.
 #' @param alpha How much of the points' density is taken out, from 0 (none) to
 #'   1 (default: all, so that coordinates depend on the shape that points lie

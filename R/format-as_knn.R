@@ -64,9 +64,9 @@
 #'
 #' @returns Neighbours in the shape that `to` names. By default that is the
 #'   shape of [knn_search()]: a list of class `knn_neighbours` of two matrices
-#'   with one row for each point, `index` (integer, from 1, the point itself left
-#'   out) and `distance` (double; `NULL` if `x` has none). If the points have
-#'   different numbers of neighbours, these are two lists.
+#'   with one row for each point, `index` (integer, from 1, the point itself
+#'   left out) and `distance` (double; `NULL` if `x` has none). If the points
+#'   have different numbers of neighbours, these are two lists.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a shape that is not known,
 #' a row with its own number where none should be, indices of other points than

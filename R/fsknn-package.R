@@ -22,7 +22,8 @@
 #'   `summary()`, `as.data.frame()` and `plot()`: see [results].
 #' * To and from other packages: [FsknnParam()] for all that take a `BNPARAM`;
 #'   [as_igraph()], [as_sparse()]; [as_knn()] for the neighbours of
-#'   others; [write_edges()], [write_knn()], [read_knn()], [write_cibm()] and [read_cibm()] for files.
+#'   others; [read_points()], [read_knn()], [read_edges()] and their writers for
+#'   files.
 #'
 #' @section Options:
 #' * `fsknn.num_threads`: an upper limit for the default of `num_threads`.

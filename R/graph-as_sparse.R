@@ -14,7 +14,7 @@
 #' does, and a number as its `sigma` (its other ways ask for the data).
 #'
 #' @param edges An edge data frame of any kind, neighbours in any shape that
-#'   [as_knn()] takes, or shards of them ([read_knn_shards()], which says when
+#'   [as_knn()] takes, or shards of them ([read_knn()], which says when
 #'   these are read by blocks).
 #' @param value What the entries are: `"distance"` (less is nearer),
 #'   `"similarity"` (more is nearer; as for `weight` in [as_igraph()]), `"one"`,

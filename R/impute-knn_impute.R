@@ -196,7 +196,7 @@ check_share <- function(value, arg, call = caller_env()) {
 
 # The values in memory, as doubles, points in rows.
 read_holes <- function(x, options, call = caller_env()) {
-  points <- read_points(x, options$input, "x", call = call)
+  points <- take_points(x, options$input, "x", call = call)
   if (is_metafeatures(points$values)) {
     abort_argument(
       c(

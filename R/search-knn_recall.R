@@ -20,7 +20,7 @@
 #' number of rows implies this; otherwise say `queries = TRUE`.
 #'
 #' @param approx,exact Neighbours of the same points, in any shape that
-#'   [as_knn()] takes, or shards ([read_knn_shards()]), which are compared by
+#'   [as_knn()] takes, or shards ([read_knn()]), which are compared by
 #'   blocks of rows. Points are matched by name if both sides have names, and
 #'   the result is in the order of `exact`. Otherwise they must be in the same
 #'   order. `exact` needs distances, and at least as many neighbours of each

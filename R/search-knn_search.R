@@ -10,7 +10,7 @@
 #'   unless `points` says otherwise: a numeric, integer or logical matrix, a
 #'   data frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), a
 #'   `DelayedMatrix` (`HDF5Matrix`, `TENxMatrix`), a `big.matrix`, a file of
-#'   vectors ([bin_file()], or its path, which ends in `.fbin`, `.u8bin` or
+#'   vectors ([read_points()], or its path, which ends in `.fbin`, `.u8bin` or
 #'   `.i8bin`), an `ExpressionSet`, a `SummarizedExperiment` or
 #'   `SingleCellExperiment` (see `assay` and `dimred`), an `EList` of limma, a
 #'   `DGEList` of edgeR, a `DataFrame` of S4Vectors, or [metafeatures()]. Values
@@ -150,7 +150,7 @@
 #'   long for memory or is for other programs: the path of a folder, new or
 #'   empty, or a value of [knn_output()] with further settings.
 #'
-#' @returns With `output`, the value of [read_knn_shards()]. Otherwise a list of
+#' @returns With `output`, the value of [read_knn()]. Otherwise a list of
 #'   class `knn_neighbours`, which prints as a summary. It holds two matrices
 #'   with one row for each point, in the order of `x` (or of `subset`), and k
 #'   columns, the nearest first:
@@ -290,7 +290,7 @@
 #' range.
 #'
 #' @section Data larger than memory:
-#' A `DelayedMatrix`, a `big.matrix`, a file of vectors ([bin_file()]) and a
+#' A `DelayedMatrix`, a `big.matrix`, a file of vectors ([read_points()]) and a
 #' sparse matrix are read by blocks of whole chunks of their file, each once. If
 #' some rows or columns of a matrix are selected in order (`h[keep, ]`), a chunk
 #' may be in two blocks and is read for each. A matrix that combines several

@@ -72,11 +72,14 @@
 #'   tasks, and a folder in which each task's part of the answer is kept, so
 #'   that a search goes on after a kill, and others may join in by
 #'   [knn_worker()].
-#' @param file,format Path of a file that the triples go into while they are
-#'   searched for, so that they need not fit in memory; and what it is: `"csv"`,
-#'   the columns of the data frame with all digits (the default where `file`
-#'   ends in `.csv` or `.csv.gz`), or `"comet"`, CoMet's records (see
-#'   [comet_files]). `NULL` (default): no file.
+#' @param file,format Path of a file to which the triples are written during the
+#'   search, so that they need not fit in memory, and its format: `"csv"`, the
+#'   columns of the data frame with all digits; `"comet"`, CoMet's records; or
+#'   `"comet_bytes"`, one byte for each of all triples, with
+#'   `min_similarity = 0` and without `query`, `stages`, `stage`, `BPPARAM` and
+#'   `checkpoint`, which the CPU computes (see [write_edges()]). The default is
+#'   the ending of `file`, such as `.csv` or `.csv.gz`. `NULL` (default): no
+#'   file.
 #' @param na What missing values (`NA`, `NaN`) are: `"error"` (default), or
 #'   `"mean"`, which takes for each the mean of its row's other values (not for
 #'   `"sorensen"`).
@@ -120,7 +123,7 @@
 #' @seealso [triple_plan()] for what a search will be like, [nearest_triples()]
 #'   for the best triples of each point, [triple_histogram()] to choose a
 #'   threshold, [as_igraph()] and [write_edges()] for graphs of triples,
-#'   [write_comet_metrics()], `vignette("triples")`.
+#'   `vignette("triples")`.
 #' @export
 #' @examples
 #' x <- matrix(rexp(60 * 12), nrow = 60)
@@ -159,7 +162,18 @@ threshold_triples <- function(x, min_similarity,
   least <- check_similarity(min_similarity, options$metric)
   stages <- check_stages(stages, stage)
   sink <- check_found_file(file, format)
+  options <- options_for_bytes(
+    options, sink, least,
+    c(
+      query = !is.null(query), stages = !is.null(stages$tasks),
+      stage = stages$stage[[2]] > 1
+    ),
+    current_env()
+  )
   search <- new_triple_search(x, options, query, named = TRUE)
+  if (identical(sink$format, "comet_bytes")) {
+    return(write_bytes_found(search, sink, "triple", 3, current_env()))
+  }
   search <- ask_triples(
     search, "threshold", stages, least = least, path = path,
     to_file = !is.null(sink), most = most_triples(search, !is.null(sink))

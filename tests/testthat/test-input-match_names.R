@@ -198,11 +198,12 @@ sample_cases <- function() {
       f$keep[] <- TRUE
       alpha_beta_k(f, v, solver = "none")[1:5]
     }),
-    "classes, write_cibm" = case(kind, function(v, x) {
+    "class, write_points" = case(kind, function(v, x) {
       file <- withr::local_tempfile()
-      write_cibm(unname(x), file)
-      dimnames(x) <- dimnames(x) %||% dimnames(read_cibm(file))
-      attr(read_cibm(write_cibm(x, file, v)), "classes")
+      write_points(unname(x), file, "cibm")
+      dimnames(x) <- dimnames(x) %||% dimnames(read_points(file, "cibm"))
+      write_points(x, file, "cibm", class = v)
+      attr(read_points(file, "cibm"), "classes")
     })
   )
   if (requireNamespace("survival", quietly = TRUE)) {

@@ -275,7 +275,9 @@ test_that("what takes distances for lengths refuses inner products", {
   file <- withr::local_tempfile(fileext = ".knn")
   write_knn(edges, file)
   expect_equal(
-    read_knn(file, "inner_product")$distance, edges$distance, tolerance = 1e-6
+    read_knn(
+      file, metric = "inner_product"
+    )$distance, edges$distance, tolerance = 1e-6
   )
 })
 

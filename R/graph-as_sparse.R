@@ -10,7 +10,7 @@
 #'
 #' A neighbour of a point need not have that point as its own neighbour, so the
 #' matrix of such a graph is not symmetric. Who wants a symmetric one says by
-#' `symmetric` which pairs are to be there. `destiny::DiffusionMap(distance = )`
+#' `mode` which pairs are to be there. `destiny::DiffusionMap(distance = )`
 #' does, and a number as its `sigma` (its other ways ask for the data).
 #'
 #' @param edges An edge data frame of any kind, neighbours in any shape that
@@ -21,14 +21,14 @@
 #'   or the name of another numeric column of the edges. `NULL` (default):
 #'   distance where there is one, else similarity.
 #' @param ... Must be empty.
-#' @param symmetric `"no"` (default): the edges as they are. `"union"`: the
+#' @param mode `"directed"` (default): the edges as they are. `"union"`: the
 #'   pairs of which either point is a neighbour of the other; `"mutual"`: those
 #'   of which both are. Where the two directions differ in a value,
 #'   [undirected_edges()] says which is taken.
 #'
-#' @returns A `dgCMatrix` with one row and column for each point,
-#'   in order, named by them where they have names; unless `symmetric` is
-#'   `"no"`, a `dsCMatrix`, which holds each pair once.
+#' @returns A `dgCMatrix` with one row and column for each point, in order,
+#'   named by them where they have names; unless `mode` is `"directed"`, a
+#'   `dsCMatrix`, which holds each pair once.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that
 #' is known, a value that is no column, an edge or neighbour that is there
@@ -43,23 +43,23 @@
 #'   m <- as_sparse(edges)
 #'   dim(m)
 #'   sum(m != 0)
-#'   m <- as_sparse(edges, symmetric = "union")
+#'   m <- as_sparse(edges, mode = "union")
 #'   # destiny::DiffusionMap(distance = m, sigma = 2)
 #' }
 as_sparse <- function(edges, value = NULL, ...,
-                      symmetric = c("no", "union", "mutual")) {
+                      mode = c("directed", "union", "mutual")) {
   check_no_more(...)
   check_supplied(edges)
-  symmetric <- check_choice(symmetric, c("no", "union", "mutual"), "symmetric")
+  mode <- check_choice(mode, c("directed", "union", "mutual"), "mode")
   check_package("Matrix", "A sparse matrix")
   if (is_knn_shards(edges)) {
     check_shards_are_graph(edges, "edges", current_env())
     by_blocks <- is.null(value) || identical(value, "distance") ||
       identical(value, "one")
-    if (by_blocks && symmetric == "no") {
+    if (by_blocks && mode == "directed") {
       return(sparse_of_shards(edges, value, current_env()))
     } else if (by_blocks) {
-      return(symmetric_of_shards(edges, value, symmetric, current_env()))
+      return(symmetric_of_shards(edges, value, mode, current_env()))
     }
   }
   own <- is.data.frame(edges)
@@ -68,14 +68,14 @@ as_sparse <- function(edges, value = NULL, ...,
   } else {
     edges_of(edges)
   }
-  if (symmetric != "no") {
-    edges <- undirected_edges(edges, symmetric)
+  if (mode != "directed") {
+    edges <- undirected_edges(edges, mode)
   }
   entries <- edge_values(edges, value, own)
   facts <- edges_facts(edges, "edges", current_env())
   from <- facts$from
   to <- facts$to
-  if (symmetric != "no") {
+  if (mode != "directed") {
     # Only the upper triangle is stored.
     ends <- list(pmin(from, to), pmax(from, to))
     from <- ends[[1]]
@@ -94,7 +94,7 @@ as_sparse <- function(edges, value = NULL, ...,
   # duplicates up and check again.
   order <- order(to, from, method = "radix")
   check_distinct(from, to, facts$vertices$name, current_env(), order)
-  class <- if (symmetric == "no") "dgCMatrix" else "dsCMatrix"
+  class <- if (mode == "directed") "dgCMatrix" else "dsCMatrix"
   methods::new(
     methods::getClass(class, where = asNamespace("Matrix")),
     i = from[order] - 1L,

@@ -40,31 +40,31 @@ test_that("a symmetric matrix has the pairs of either direction, or of both", {
   expected <- list(
     union = pmax(plain, t(plain)), mutual = plain * (there & t(there))
   )
-  for (symmetric in names(expected)) {
-    m <- as_sparse(edges, symmetric = symmetric)
+  for (mode in names(expected)) {
+    m <- as_sparse(edges, mode = mode)
     expect_s4_class(m, "dsCMatrix")
     expect_true(methods::validObject(m))
-    expect_identical(as.matrix(m), expected[[symmetric]])
+    expect_identical(as.matrix(m), expected[[mode]])
     expect_identical(as_sparse(knn_search(x, 4, "euclidean"),
-                               symmetric = symmetric)@x, m@x)
+                               mode = mode)@x, m@x)
   }
-  expect_identical(as_sparse(edges, symmetric = "no"), as_sparse(edges))
-  ones <- as_sparse(edges, "one", symmetric = "union")
+  expect_identical(as_sparse(edges, mode = "directed"), as_sparse(edges))
+  ones <- as_sparse(edges, "one", mode = "union")
   expect_identical(as.matrix(ones) == 1, expected$union > 0)
   # These edges are already undirected.
   pairs <- threshold_graph(x, 0.3)
   expect_identical(
-    as.matrix(as_sparse(pairs, symmetric = "union")),
+    as.matrix(as_sparse(pairs, mode = "union")),
     as.matrix(as_sparse(pairs))
   )
-  expect_snapshot(error = TRUE, as_sparse(edges, symmetric = TRUE))
+  expect_snapshot(error = TRUE, as_sparse(edges, mode = TRUE))
 })
 
 test_that("destiny makes a diffusion map of it", {
   skip_if_not_installed("destiny")
   skip_if_not_installed("Matrix")
   x <- random_matrix(120, 6)
-  m <- as_sparse(knn_graph(x, 10, "euclidean"), symmetric = "union")
+  m <- as_sparse(knn_graph(x, 10, "euclidean"), mode = "union")
   map <- function(...) {
     suppressWarnings(destiny::DiffusionMap(..., n_eigs = 3, sigma = 2))
   }
@@ -87,10 +87,10 @@ test_that("shards have the similarities of the edges of their search", {
   }
   for (sign in c("signed", "absolute", "negative")) {
     edges <- knn_graph(x, 4, "pearson", sign)
-    for (symmetric in c("no", "union")) {
+    for (mode in c("directed", "union")) {
       expect_equal(
-        of_shards("pearson", sign, "similarity", symmetric = symmetric),
-        as_sparse(edges, "similarity", symmetric = symmetric),
+        of_shards("pearson", sign, "similarity", mode = mode),
+        as_sparse(edges, "similarity", mode = mode),
         tolerance = 1e-14
       )
     }

@@ -18,8 +18,8 @@ test_that("graphs of shards are those of the answer", {
     for (mode in c("union", "mutual")) {
       for (value in list(NULL, "one")) {
         expect_identical(
-          as_sparse(shards, value, symmetric = mode),
-          as_sparse(edges, value, symmetric = mode)
+          as_sparse(shards, value, mode = mode),
+          as_sparse(edges, value, mode = mode)
         )
       }
     }
@@ -54,8 +54,8 @@ test_that("a diffusion map of shards is that of the answer, by their metric", {
       diffusion_map(search(), 3, local = 2, metric = metric)
     )
     expect_identical(
-      diffusion_map(shards, 3, symmetrize = "mutual"),
-      diffusion_map(search(), 3, symmetrize = "mutual", metric = metric)
+      diffusion_map(shards, 3, mode = "mutual"),
+      diffusion_map(search(), 3, mode = "mutual", metric = metric)
     )
   }
   expect_error(
@@ -82,7 +82,7 @@ test_that("shards that were changed are told of where they are taken", {
     diffusion_map(changed(NULL, -1)), class = "fsknn_shards_error"
   )
   expect_error(
-    as_sparse(changed(NULL, Inf), symmetric = "union"),
+    as_sparse(changed(NULL, Inf), mode = "union"),
     class = "fsknn_shards_error"
   )
   for (take in list(snn_graph, as_sparse)) {
@@ -118,7 +118,7 @@ test_that("blocks of any size give the same", {
     )
     expect_identical(
       fsknn:::symmetric_of_shards(shards, NULL, "union", NULL, at_once),
-      as_sparse(plain, symmetric = "union")
+      as_sparse(plain, mode = "union")
     )
     held <- fsknn:::shards_in_memory(shards, "x", NULL, at_once)
     expect_identical(held$index, plain$index)
@@ -197,7 +197,7 @@ test_that("what needs all points, or all in memory, says so", {
     spanning_forest(some)
     as_knn(all)
     undirected_edges(all)
-    as_sparse(all, symmetric = "mutual")
+    as_sparse(all, mode = "mutual")
     diffusion_map(all)
     diffusion_map(queries)
   })

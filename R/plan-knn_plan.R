@@ -44,7 +44,7 @@
 #'
 #' @returns A list of class `knn_plan`, with a print method that tells what the
 #'   paper's program told: the backend, the CPUs of the host, the GPUs that take
-#'   part (`devices`, a data frame as of [cuda_devices()]) and the host thread
+#'   part (`devices`, a data frame as of [knn_backends()]) and the host thread
 #'   of each, the sizes, and the bytes that will be needed besides the input
 #'   (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`, the
 #'   most at any time; for GPUs on each of them, save the result; for
@@ -133,7 +133,7 @@
 #' lost, which shows when its lease is dead, and be begun again.
 #' @inheritSection knn_search Errors
 #' @inherit knn_search references
-#' @seealso [knn_backends()], [cuda_devices()]; [knn_stats()] for what a search
+#' @seealso [knn_backends()]; [knn_stats()] for what a search
 #'   was like; [simulate.knn_cluster_plan()] for hosts that fail.
 #' @export
 #' @examples

@@ -135,7 +135,7 @@ read_module_points <- function(x, options, call = caller_env()) {
   options$metric <- check_metric("pearson")
   # Only outcomes are adjusted.
   options["adjust"] <- list(NULL)
-  points <- read_points(x, options$input, "x", call = call)
+  points <- take_points(x, options$input, "x", call = call)
   points <- bring_all(points, NULL, options, call)$points
   if (!is.matrix(points$values)) {
     abort_no_metafeatures(call)

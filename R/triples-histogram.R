@@ -12,8 +12,8 @@
 #'   the last bin), `triples`, how many are in it (double), and `and_above`, how
 #'   many are in it or above: so many [threshold_triples()] gives for
 #'   `min_similarity = lower`. Its attributes `below` and `above` hold how many
-#'   are in no bin, `checksum` is as in [threshold_triples()]. Counts of all
-#'   stages are put together by [combine_triples()].
+#'   are in no bin, `checksum` is as in [threshold_triples()]. The
+#'   counts of all stages are combined by [rbind()][rbind.fsknn_triples].
 #'
 #'   Some of its rows or columns are a plain data frame.
 #'

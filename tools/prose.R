@@ -1,7 +1,7 @@
 # Rscript tools/prose.R [--count] [FILE ...]
 #
 # Lists sentences of more than 25 words and paragraphs of more than 6 lines,
-# with FILE:LINE, in README.md, NEWS.md, CONTRIBUTING.md, the vignettes and articles,
+# with FILE:LINE, in README.md, NEWS.md, CONTRIBUTING.md, vignettes and articles,
 # and the help (its source, the roxygen comments in R). With --count it prints
 # only their numbers for each file. It needs commonmark and xml2.
 #
@@ -105,7 +105,8 @@ sentences_of <- function(text) {
   from <- c(1, ends + 1)
   found <- substring(text, from, c(ends, nchar(text)))
   leading <- regmatches(found, regexpr("^[[:space:]]*", found))
-  before <- vapply(paste0(substring(text, 1, from - 1), leading), function(part) {
+  earlier <- paste0(substring(text, 1, from - 1), leading)
+  before <- vapply(earlier, function(part) {
     nchar(gsub("[^\n]", "", part))
   }, 1L)
   data.frame(text = trimws(found), before = unname(before))

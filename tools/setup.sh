@@ -45,6 +45,7 @@ pages    r-bioc-scran           R:scran
 pages    r-bioc-scater          R:scater
 pages    r-bioc-destiny         R:destiny
 pages    r-cran-rspectra        R:RSpectra
+pages    r-cran-rtsne           R:Rtsne
 pages    r-bioc-hdf5array       R:HDF5Array
 pages    r-cran-survival        R:survival
 pages    r-bioc-annotationdbi   R:AnnotationDbi

@@ -31,7 +31,7 @@ pictures r-bioc-all             R:ALL
 html     r-cran-knitr           R:knitr
 html     r-cran-rmarkdown       R:rmarkdown
 html     pandoc                 command:pandoc
-html     r-bioc-multtest        R:multtest
+test     r-bioc-multtest        R:multtest
 html     r-cran-patchwork       R:patchwork
 demo     r-bioc-annotate        R:annotate
 pages    r-bioc-delayedarray    R:DelayedArray

@@ -1,9 +1,9 @@
 # Rscript tools/prose.R [--count] [FILE ...]
 #
 # Lists sentences of more than 25 words and paragraphs of more than 6 lines,
-# with FILE:LINE, in README.md, NEWS.md, CONTRIBUTING.md, vignettes and articles,
-# and the help (its source, the roxygen comments in R). With --count it prints
-# only their numbers for each file. It needs commonmark and xml2.
+# with FILE:LINE, in README.md, NEWS.md, CONTRIBUTING.md, the vignettes, the
+# articles and the help (its source, the roxygen comments in R). With --count it
+# prints only their numbers for each file. It needs commonmark and xml2.
 #
 # A piece of inline code counts as one word. Code blocks, headings and lists of
 # references are left out, and so are captions that code makes. A paragraph's

@@ -11,11 +11,14 @@ stored <- function(file, ...) {
 count <- function(n) {
   format(n, big.mark = ",", trim = TRUE, scientific = FALSE)
 }
+# Numbers as text, and nothing for missing ones.
+or_nothing <- function(text, x) ifelse(is.na(x), "", text)
 seconds <- function(x) {
-  ifelse(is.na(x), "", ifelse(x < 10, sprintf("%.3f", x), sprintf("%.1f", x)))
+  or_nothing(ifelse(x < 10, sprintf("%.3f", x), sprintf("%.1f", x)), x)
 }
 milliseconds <- function(x) {
-  ifelse(is.na(x), "", ifelse(x < 0.1, sprintf("%.4f", x), seconds(x)))
+  small <- x < 0.1
+  or_nothing(ifelse(small, sprintf("%.4f", x), seconds(x)), x)
 }
 gigabytes <- function(bytes) {
   ifelse(is.na(bytes) | bytes == 0, "", sprintf("%.1f", bytes / 1e9))
@@ -25,19 +28,12 @@ with_ratio <- function(rows, search) {
   ratio <- rows$median / search
   ratio <- ifelse(ratio < 10, sprintf("%.1fx", ratio), sprintf("%.0fx", ratio))
   once <- ifelse(rows$runs == 1, "^1^", "")
-  ifelse(
-    is.na(rows$median), "", sprintf("%s (%s)%s", seconds(rows$median), ratio, once)
-  )
+  or_nothing(paste0(seconds(rows$median), " (", ratio, ")", once), rows$median)
 }
 with_spread <- function(rows) {
-  ifelse(
-    is.na(rows$median), "", ifelse(
-      rows$runs > 1, sprintf(
-        "%s (%s to %s)", seconds(rows$median), seconds(rows$lowest),
-        seconds(rows$highest)
-      ), sprintf("%s^1^", seconds(rows$median))
-    )
-  )
+  range <- paste(seconds(rows$lowest), "to", seconds(rows$highest))
+  of_runs <- ifelse(rows$runs > 1, paste0(" (", range, ")"), "^1^")
+  or_nothing(paste0(seconds(rows$median), of_runs), rows$median)
 }
 # The text cell(rows, one) of each program (rows of the table) and column.
 spread_out <- function(rows, column, cell) {

@@ -114,9 +114,9 @@
 #' pair, each feature of a pair, and each pair that the filter leaves, by
 #' constants that were fitted to stored runs on one machine with two cores and
 #' on one H200 (`system.file("extdata/bench/cluster-model.csv", package =
-#' "fsknn")` has them with their sources; the vignette "performance" says how
-#' far off they are). Another CPU or GPU is faster or slower than these by its
-#' own factor. Reading and writing are of a task's two blocks and of its
+#' "fsknn")` has them with their sources; the article "many-hosts" of the site
+#' says how far off they are). Another CPU or GPU is faster or slower than these
+#' by its own factor. Reading and writing are of a task's two blocks and of its
 #' results, as fast as `network` and `disk` let them, and no faster than all
 #' tasks together can be served; nothing is taken for cached. Results are
 #' counted as they are on average for points in random order.

@@ -57,8 +57,8 @@
 #'
 #' Exchanging is exact for known means and spreads; with those of the samples
 #' themselves it is nearly so, for all but the smallest groups (see
-#' `inst/bench/calibration_contrast.R`, whose figures are in the vignette
-#' "significance"). Where values have heavy tails or outliers, `"spearman"` is
+#' `inst/bench/calibration_contrast.R`, whose figures are in the site's article
+#' "calibration"). Where values have heavy tails or outliers, `"spearman"` is
 #' safer: with Pearson's r of t-distributed values (3 degrees of freedom, 20
 #' samples a group) some edge has a `p_adjusted` below 0.05 in 14% of data sets
 #' of no difference, with Spearman's in 5%.

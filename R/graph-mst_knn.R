@@ -155,7 +155,7 @@ mst_knn.default <- function(x, metric = NULL, sign = "signed", ...,
   }
   columns <- with_similarity(columns, search)
   names <- search$points$names
-  new_mst_knn(
+  clusters <- new_mst_knn(
     cut, columns,
     vertices = data.frame(name = names %||% seq_len(num_points)),
     metric = options$metric$name, sign = options$sign, exact = TRUE,
@@ -165,6 +165,7 @@ mst_knn.default <- function(x, metric = NULL, sign = "signed", ...,
     k = if (identical(k, "connected")) most,
     taken_from = search$points$taken_from
   )
+  with_searched(clusters, search)
 }
 
 check_na_of_tree <- function(na, call = caller_env()) {
@@ -407,5 +408,6 @@ print.mst_knn <- function(x, ...) {
   if (!is.null(x$k)) {
     cat("k = ", x$k, " (\"connected\")\n", sep = "")
   }
+  cat_searched(x, points = FALSE)
   invisible(x)
 }

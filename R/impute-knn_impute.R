@@ -107,6 +107,7 @@ knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
   check_supplied(x)
   options <- impute_options()
   how <- check_impute(k, donors, weights, row_max, col_max)
+  started <- Sys.time()
   check_into(into, x)
   check_one_search(how, checkpoint)
   read <- read_holes(x, options)
@@ -114,6 +115,7 @@ knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
   holes <- find_holes(read$values, how, read, options$num_threads)
   filled <- fill_holes(read$values, holes, how, options)
   tell_column_means(filled, how, read)
+  filled$searched <- new_searched(facts_of_verb(options, read$values, started))
   put_back(x, filled, read, into, options$input)
 }
 

@@ -68,6 +68,7 @@ knn_impute_error <- function(x, fraction = 0.05, k = c(1, 2, 3, 5, 10, 15, 20,
   check_part(fraction)
   metric <- metrics[[1]]
   options <- impute_options()
+  started <- Sys.time()
   how <- check_impute(max(asked), donors, weights, row_max, col_max)
   read <- read_holes(x, options)
   how$points <- read
@@ -80,7 +81,14 @@ knn_impute_error <- function(x, fraction = 0.05, k = c(1, 2, 3, 5, 10, 15, 20,
     options <- impute_options_of(metric, options, min_pairs)
     judge_metric(values, holes, hidden, truth, asked, how, options)
   })
-  new_impute_error(do.call(rbind, judged), values, hidden, truth, hide, how)
+  result <- new_impute_error(
+    do.call(rbind, judged), values, hidden, truth, hide, how
+  )
+  options$metric$name <- paste(metrics, collapse = ", ")
+  attr(result, "searched") <- new_searched(
+    facts_of_verb(options, values, started)
+  )
+  result
 }
 
 check_metrics <- function(metric, call = caller_env()) {
@@ -241,7 +249,8 @@ format.fsknn_impute_error <- function(x, ...) {
       x$metric[best], "; row means ", number(attr(x, "row_means")),
       ", column means ", number(attr(x, "column_means")),
       ", standard deviation ", number(attr(x, "spread"))
-    )
+    ),
+    format_searched(x)
   )
 }
 

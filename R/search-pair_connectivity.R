@@ -72,7 +72,7 @@ pair_connectivity <- function(x, powers = c(1:10, seq(12, 20, by = 2)),
   )
   k <- found$connectivity
   dimnames(k) <- list(point_names(search$points), format_powers(powers))
-  structure(
+  connectivity <- structure(
     list(
       k = k, powers = powers, type = type, metric = options$metric$name,
       weighted = !is.null(search$request$weights),
@@ -80,6 +80,7 @@ pair_connectivity <- function(x, powers = c(1:10, seq(12, 20, by = 2)),
     ),
     class = "pair_connectivity"
   )
+  with_searched(connectivity, search)
 }
 
 # Returns the checked options of a verb that has no `backend`.
@@ -108,6 +109,7 @@ format.pair_connectivity <- function(x, ...) {
 #' @export
 print.pair_connectivity <- function(x, ...) {
   cat(format(x), "\n", sep = "")
+  cat_searched(x)
   k <- x$k[!is.na(x$k[, 1]), , drop = FALSE]
   print(
     data.frame(

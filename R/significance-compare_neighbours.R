@@ -326,7 +326,7 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
     edges$from <- cpp_names_at(names, edges$from)
     edges$to <- cpp_names_at(names, edges$to)
   }
-  structure(
+  contrast <- structure(
     list(
       points = points,
       edges = structure(
@@ -341,6 +341,7 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
     ),
     class = "fsknn_contrast"
   )
+  with_searched(contrast, search)
 }
 
 points_of_contrast <- function(found, search) {

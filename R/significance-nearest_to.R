@@ -280,7 +280,15 @@ table_of_nearest <- function(found, search, judged = NULL) {
   table <- as.data.frame(columns, stringsAsFactors = FALSE)
   attr(table, "null") <- judged$null
   attr(table, "num_covariates") <- num_covariates(search$request)
-  add_left_out(table, search)
+  class(table) <- c("fsknn_nearest", "data.frame")
+  with_searched(add_left_out(table, search), search)
+}
+
+#' @export
+print.fsknn_nearest <- function(x, ...) {
+  cat_searched(x)
+  NextMethod()
+  invisible(x)
 }
 
 # Returns the names of the requested points or outcomes if there are several.

@@ -6,7 +6,7 @@ is_triples <- function(x) {
 
 triple_attributes <- c(
   "vertices", "metric", "min_similarity", "num_features", "query", "stage",
-  "checksum"
+  "checksum", "searched"
 )
 
 # Rows of triples stay triples. Without one of the point columns, they become a
@@ -55,6 +55,7 @@ rbind.fsknn_triples <- function(..., deparse.level = 1) {
 #' @export
 print.fsknn_triples <- function(x, ..., n = 10) {
   cat(format_triples_header(x), "\n", sep = "")
+  cat_searched(x, points = FALSE)
   shown <- min(nrow(x), n)
   if (shown > 0) {
     top <- as.data.frame(x[seq_len(shown), , drop = FALSE])

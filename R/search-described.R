@@ -23,7 +23,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   has_k <- !missing(k)
   started <- Sys.time()
   search <- read_search(x, query, options, !is.null(outcome), call)
-  search$started <- started
+  search[c("started", "before")] <- list(started, knn_stats())
   if (named) {
     search$points$names <- point_names(search$points)
     check_row_names(

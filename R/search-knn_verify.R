@@ -2,8 +2,8 @@
 #'
 #' Computes a sample of rows of a result again and compares them. All distances
 #' are computed in R's own double arithmetic ([stats::cor()], sums, medians,
-#' ranks), not by the package's C++ or CUDA code. So one line checks an answer of
-#' any backend.
+#' ranks), not by the package's C++ or CUDA code. So one line checks an answer
+#' of any backend.
 #'
 #' A row is a point, or a query, with its neighbours. It agrees if
 #' * each distance equals the recomputed one;
@@ -15,14 +15,15 @@
 #'
 #' The result remembers the options of its search, also after [saveRDS()]:
 #' metric, sign, `k`, distance or similarity, `subset`, `block`, `weights`,
-#' `adjust`, `na`, `points`, `assay` and `dimred`. Other columns than indices and
-#' distances, such as `correlation` and p-values, are not checked.
+#' `adjust`, `na`, `points`, `assay` and `dimred`. Only indices and distances
+#' are checked, not columns such as `correlation` or p-values.
 #'
 #' @section Tolerance and ties:
 #' Two distances are equal if they differ by at most `tolerance` times the
 #' larger one. Some distances are 1 minus a similarity (correlations, cosine,
-#' proportional, Jaccard, Sorensen). They may differ by `tolerance` itself. Under
-#' `"inner_product"` it is `tolerance` times the largest product of the row.
+#' proportional, Jaccard, Sorensen). These may differ by `tolerance` itself.
+#' Under `"inner_product"` it is `tolerance` times the largest product of the
+#' row.
 #'
 #' Points at equal distances are ties, and each of them may be the last
 #' neighbour. With `adjust`, a row that the covariates explain almost completely
@@ -30,9 +31,9 @@
 #' ([knn_output()]), `tolerance` is at least 1.2e-7 (2^-23).
 #'
 #' @section Time:
-#' Each row is compared with all points in R. 100 rows among 24,158 points of 295
-#' features take some seconds under a correlation, and several times as long
-#' under other metrics. `x` is read into memory.
+#' Each row is compared with all points in R. Among 24,158 points of 295
+#' features, 100 rows take some seconds under a correlation, and longer under
+#' other metrics. `x` is read into memory.
 #'
 #' @param result The complete value of [knn_search()], [knn_query()],
 #'   [within_search()], [within_query()], [knn_graph()], [threshold_graph()] or

@@ -39,7 +39,7 @@ facts_of_search <- function(search) {
     ),
     facts_of_run(
       request$backend, request$devices, request$num_threads, search$started,
-      in_tasks = !is.null(search$options$long)
+      in_tasks = !is.null(search$options$long), before = search$before
     )
   )
 }
@@ -51,15 +51,15 @@ verified_by <- c(
 )
 
 # The answer of a folder has no `started`: others may have done the work.
+# `before` is what knn_stats() returned then. Its later value has the GPUs that
+# took part, if the user named none.
 facts_of_run <- function(backend, devices, num_threads, started,
-                         in_tasks = FALSE) {
+                         in_tasks = FALSE, before = NULL) {
   if (is.null(started)) {
     return(NULL)
   }
-  last <- knn_stats()
-  if (backend == "cuda" && length(devices) == 0 &&
-        identical(last$backend, "cuda")) {
-    devices <- last$devices
+  if (length(devices) == 0 && !identical(knn_stats(), before)) {
+    devices <- knn_stats()$devices
   }
   list(
     seconds = as.double(Sys.time() - started, units = "secs"),

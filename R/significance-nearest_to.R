@@ -284,6 +284,20 @@ table_of_nearest <- function(found, search, judged = NULL) {
   with_searched(add_left_out(table, search), search)
 }
 
+# Rows keep the record of the search. Without indices or distances, it is a
+# plain data frame.
+#' @export
+`[.fsknn_nearest` <- function(x, ...) {
+  result <- NextMethod()
+  if (!is.data.frame(result)) {
+    return(result)
+  }
+  is_whole <- all(c("index", "distance") %in% names(result))
+  attr(result, "searched") <- if (is_whole) attr(x, "searched", exact = TRUE)
+  class(result) <- c(if (is_whole) "fsknn_nearest", "data.frame")
+  result
+}
+
 #' @export
 print.fsknn_nearest <- function(x, ...) {
   cat_searched(x)

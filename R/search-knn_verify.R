@@ -193,11 +193,8 @@ read_verified <- function(x, query, facts, call = caller_env()) {
 }
 
 check_all_rows <- function(result, num_rows, call = caller_env()) {
-  rows <- if (is.list(result$index)) {
-    length(result$index)
-  } else {
-    nrow(result$index)
-  }
+  rows <- if (is.list(result$index)) lengths(result)[["index"]]
+  rows <- rows %||% nrow(result$index)
   if (!is.null(rows) && rows != num_rows) {
     sizes <- format_counts(c(num_rows, rows))
     abort_argument(
@@ -263,7 +260,7 @@ rows_of_table <- function(result, rows, of, names, call = caller_env(2)) {
 }
 
 distance_to_all <- function(data, of, facts) {
-  rows <- (data$queries %||% data$points)[of, , drop = FALSE]
+  rows <- data$rows[of, , drop = FALSE]
   size <- max(1, floor(2^22 / ncol(data$points)))
   parts <- lapply(row_stretches(nrow(data$points), size), function(points) {
     distance_as_asked(
@@ -313,7 +310,9 @@ check_row <- function(row, found, distance, candidates, facts, tolerance) {
   parts <- list(
     problem(which(is.na(own)), "no candidate"),
     problem(which(duplicated(found$index)), "twice"),
-    problem(which(off > near(own)), "other distance"),
+    problem(
+      which(off > near(own) | is.na(off) & !is.na(own)), "other distance"
+    ),
     if (!is.null(limit)) problem(which(own > limit + near(limit)), "too far")
   )
   for (list in candidates) {
@@ -322,7 +321,7 @@ check_row <- function(row, found, distance, candidates, facts, tolerance) {
     if (is.null(limit)) {
       wanted <- min(length(list), facts$each_k[row] %||% facts$request$k)
       parts <- c(parts, list(
-        problem(at[-seq_len(wanted)], "one too many"),
+        problem(at[seq_along(at) > wanted], "one too many"),
         problem(at[out_of_order(found, at, facts$in_single)], "out of order")
       ))
       last <- if (length(at) < wanted) Inf else max(own[at], -Inf)

@@ -40,9 +40,9 @@
 #' @param constant What to do with other points for which the metric has no
 #'   value: see [knn_search()]. The point itself must have one.
 #'
-#' @returns A data frame with k rows for each point or outcome (fewer where
-#'   `na = "pairwise"` leaves fewer neighbours), the nearest first, and the
-#'   columns
+#' @returns A data frame of class `fsknn_nearest`, which prints with a header. It
+#'   has k rows for each point or outcome (fewer where `na = "pairwise"` leaves
+#'   fewer neighbours), the nearest first, and the columns
 #'   * `point`: the name of what was asked for (of a row without a name its
 #'     number), where there were several, or outcomes in a list;
 #'   * `rank`: 1 to k;
@@ -293,9 +293,20 @@ table_of_nearest <- function(found, search, judged = NULL) {
     return(result)
   }
   is_whole <- all(c("index", "distance") %in% names(result))
-  attr(result, "searched") <- if (is_whole) attr(x, "searched", exact = TRUE)
-  class(result) <- c(if (is_whole) "fsknn_nearest", "data.frame")
+  if (!is_whole) {
+    return(as.data.frame(result))
+  }
+  attr(result, "searched") <- attr(x, "searched", exact = TRUE)
   result
+}
+
+# data.frame() calls this method, too, and passes further arguments.
+#' @method as.data.frame fsknn_nearest
+#' @export
+as.data.frame.fsknn_nearest <- function(x, ...) {
+  attr(x, "searched") <- NULL
+  class(x) <- "data.frame"
+  x
 }
 
 #' @export

@@ -138,6 +138,8 @@ test_that("a distance, an order, a repetition and the point itself are told", {
   bad$distance[7, 2] <- bad$distance[7, 2] * (1 + 1e-8)
   expect_problems(problems(bad, x), 7L, index[[2]], "other distance")
   expect_identical(nrow(problems(bad, x, tolerance = 1e-7)), 0L)
+  bad$distance[7, 2] <- NA
+  expect_problems(problems(bad, x), 7L, index[[2]], "other distance")
   bad <- good
   bad$index[7, 1:2] <- bad$index[7, 2:1]
   bad$distance[7, 1:2] <- bad$distance[7, 2:1]
@@ -191,6 +193,10 @@ test_that("one beyond the distance, one too many and another block are told", {
   few$index[[1]] <- more$index[1, ]
   few$distance[[1]] <- more$distance[1, ]
   expect_problems(problems(few, x), 1L, more$index[1, 4], "one too many")
+  none <- knn_search(x, rep(0:1, 20))
+  none$index[[1]] <- more$index[1, 1]
+  none$distance[[1]] <- more$distance[1, 1]
+  expect_problems(problems(none, x), 1L, more$index[1, 1], "one too many")
   blocks <- knn_search(x, 2, block = rep(1:2, 20), between = TRUE)
   blocks$index[1, 1] <- 3L
   expect_true("no candidate" %in% problems(blocks, x)$problem)

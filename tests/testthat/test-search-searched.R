@@ -113,6 +113,17 @@ test_that("the record is saved, and a result without one prints", {
   expect_identical(searched_lines(as_knn(found)), character())
 })
 
+test_that("rows of nearest_to() keep the record, columns and data frames do not", {
+  near <- nearest_to(random_matrix(40, 6), 1:2, 3)
+  expect_s3_class(near, "fsknn_nearest")
+  expect_identical(fsknn:::searched_of(near[1:2, ])$num_points, 40L)
+  expect_type(near[, "name"], "character")
+  for (plain in list(near[c("rank", "name")], as.data.frame(near))) {
+    expect_s3_class(plain, "data.frame", exact = TRUE)
+    expect_null(attr(plain, "searched"))
+  }
+})
+
 test_that("an option leaves the time out", {
   found <- knn_search(random_matrix(40, 6), 3)
   withr::local_options(fsknn.show_time = FALSE)

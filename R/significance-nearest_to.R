@@ -40,9 +40,9 @@
 #' @param constant What to do with other points for which the metric has no
 #'   value: see [knn_search()]. The point itself must have one.
 #'
-#' @returns A data frame of class `fsknn_nearest`, which prints with a header. It
-#'   has k rows for each point or outcome (fewer where `na = "pairwise"` leaves
-#'   fewer neighbours), the nearest first, and the columns
+#' @returns A data frame of class `fsknn_nearest`, which prints with a header.
+#'   It has k rows for each point or outcome (fewer where `na = "pairwise"`
+#'   leaves fewer neighbours), the nearest first, and the columns
 #'   * `point`: the name of what was asked for (of a row without a name its
 #'     number), where there were several, or outcomes in a list;
 #'   * `rank`: 1 to k;

@@ -113,7 +113,7 @@ test_that("the record is saved, and a result without one prints", {
   expect_identical(searched_lines(as_knn(found)), character())
 })
 
-test_that("rows of nearest_to() keep the record, columns and data frames do not", {
+test_that("rows of nearest_to() keep the record, plain tables do not", {
   near <- nearest_to(random_matrix(40, 6), 1:2, 3)
   expect_s3_class(near, "fsknn_nearest")
   expect_identical(fsknn:::searched_of(near[1:2, ])$num_points, 40L)

@@ -11,6 +11,8 @@
 #'   distance: [within_search()], [within_query()], [threshold_graph()].
 #' * Graphs of graphs: [undirected_edges()], [snn_graph()], [combine_graphs()];
 #'   [knn_recall()] compares an approximate one.
+#' * Checks: results print what was searched, where and how long it took;
+#'   [knn_verify()] computes a sample of rows again by the definition.
 #' * What runs where: [knn_plan()] says it beforehand, [knn_stats()] afterwards;
 #'   [knn_backends()] what there is to run on.
 #' * Before the graph: [mdl_filter()] and [alpha_beta_k()] choose rows that tell
@@ -31,6 +33,8 @@
 #'   memory to use on each GPU, as bytes or a string such as `"4 GiB"`.
 #' * `fsknn.max_memory`: the default of `max_memory`, the most memory to use for
 #'   data that are read by blocks.
+#' * `fsknn.show_time`: `FALSE` leaves the line "Time" (seconds and backend) out
+#'   of the prints of results, for documents that must not change.
 #' * `fsknn.temporary_folder`: where data that do not fit in memory go.
 #' * `fsknn.split_size`: points in a split of work that is dealt out or kept by
 #'   `checkpoint`.

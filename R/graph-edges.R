@@ -21,7 +21,8 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
     k = k,
     weighted = if (isTRUE(weighted)) TRUE,
     num_features = num_features,
-    num_covariates = num_covariates
+    num_covariates = num_covariates,
+    searched = new_searched()
   )
 }
 
@@ -31,10 +32,11 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 #   between     the argument of the search, unless it was FALSE
 #   stability, significance  settings of edge_stability(), edge_significance()
 #   taken_from  the element of a container that was read (see take_matrix())
+#   searched    the record of the search (see search-searched.R)
 edge_attributes <- c(
   "vertices", "metric", "sign", "k", "weighted", "num_features",
   "num_covariates", "kind", "left_out", "directed", "between", "stability",
-  "significance", "taken_from"
+  "significance", "taken_from", "searched"
 )
 
 # What the core found, as edges in order of point, then rank: from and to as
@@ -88,7 +90,7 @@ edges_of_search <- function(found, search, call = caller_env()) {
     num_covariates = num_covariates(request), blocks = request$blocks
   )
   attr(edges, "taken_from") <- search$points$taken_from
-  edges
+  with_searched(edges, search)
 }
 
 #' @export
@@ -116,6 +118,7 @@ as_edge_rows <- function(result, kept) {
 #' @export
 print.knn_edges <- function(x, ..., n = 10) {
   cat(format_edges_header(x), "\n", sep = "")
+  cat_searched(x, points = FALSE)
   print_first_edges(x, n, ...)
   invisible(x)
 }

@@ -139,7 +139,7 @@ mst_knn.default <- function(x, metric = NULL, sign = "signed", ..., k = NULL) {
   }
   columns <- with_similarity(columns, search)
   names <- search$points$names
-  new_mst_knn(
+  clusters <- new_mst_knn(
     cut, columns,
     vertices = data.frame(name = names %||% seq_len(num_points)),
     metric = options$metric$name, sign = options$sign, exact = TRUE,
@@ -149,6 +149,7 @@ mst_knn.default <- function(x, metric = NULL, sign = "signed", ..., k = NULL) {
     k = if (identical(k, "connected")) most,
     taken_from = search$points$taken_from
   )
+  with_searched(clusters, search)
 }
 
 # The cuts need floor(ln n) neighbours of each point. Twice as many determine
@@ -375,5 +376,6 @@ print.mst_knn <- function(x, ...) {
   if (!is.null(x$k)) {
     cat("k = ", x$k, " (\"connected\")\n", sep = "")
   }
+  cat_searched(x, points = FALSE)
   invisible(x)
 }

@@ -4,6 +4,12 @@
 #' more, make a plain data frame for other programs, or draw. Of edges see
 #' [summary.knn_edges].
 #'
+#' A result of a search also prints what was searched: how many points of how
+#' many features, the metric, the seconds of the whole call, and the backend with
+#' its GPUs or threads. "Tasks" stands for the work of a `BPPARAM` or a
+#' `checkpoint`. [saveRDS()] and rows of edges keep this record. [identical()]
+#' ignores it, so that answers of two backends can be compared.
+#'
 #' | result of | `summary()` | `as.data.frame()` | `plot()` |
 #' | --- | --- | --- | --- |
 #' | [knn_graph()] and other edges | degrees, components, quantiles by rank | the edges | quantiles by rank; degrees |

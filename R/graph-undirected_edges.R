@@ -67,6 +67,7 @@ undirected_edges <- function(edges, mode = c("union", "mutual"), ...) {
   attr(merged, "left_out") <- attr(edges, "left_out")
   attr(merged, "between") <- attr(edges, "between")
   attr(merged, "taken_from") <- attr(edges, "taken_from")
+  attr(merged, "searched") <- attr(edges, "searched")
   kind <- if (mode == "mutual") "Mutual kNN graph" else "Symmetric kNN graph"
   as_undirected(merged, kind)
 }

@@ -11,6 +11,7 @@ print.fsknn_imputed <- function(x, n = 6, ...) {
     },
     "\n", sep = ""
   )
+  cat_searched(x)
   print(utils::head(as.data.frame(x), n), digits = 3, row.names = FALSE)
   more <- nrow(x) - n
   if (more > 0) {
@@ -39,7 +40,8 @@ new_imputed <- function(filled, turned) {
   structure(
     entries[c("row", "column", "value", "sd", "donors")],
     class = c("fsknn_imputed", "data.frame"),
-    row.names = .set_row_names(length(entries$row))
+    row.names = .set_row_names(length(entries$row)),
+    searched = filled$searched
   )
 }
 

@@ -114,6 +114,7 @@ knn_impute <- function(x, k = 10,
   check_supplied(x)
   options <- impute_options("knn_impute", ..., metric = metric)
   how <- check_impute(k, donors, weighting, row_max, col_max)
+  started <- Sys.time()
   check_into(into, x)
   check_one_search(how, options$long$folder)
   read <- read_holes(x, options)
@@ -121,6 +122,7 @@ knn_impute <- function(x, k = 10,
   holes <- find_holes(read$values, how, read, options$num_threads)
   filled <- fill_holes(read$values, holes, how, options)
   tell_column_means(filled, how, read)
+  filled$searched <- new_searched(facts_of_verb(options, read$values, started))
   put_back(x, filled, read, into, options$input)
 }
 

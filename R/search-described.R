@@ -21,7 +21,9 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
                        block = NULL, between = FALSE,
                        call = caller_env()) {
   has_k <- !missing(k)
+  started <- Sys.time()
   search <- read_search(x, query, options, !is.null(outcome), call)
+  search[c("started", "before")] <- list(started, knn_stats())
   if (named) {
     search$points$names <- point_names(search$points)
     check_row_names(

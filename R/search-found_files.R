@@ -49,7 +49,7 @@ write_found <- function(sink, columns, ends, names, find, call) {
 # Makes the value of a verb that wrote a file. `what` is "edge" or "triple", and
 # `count` is their number.
 new_found_file <- function(sink, search, what, count, least, ...) {
-  structure(
+  written <- structure(
     list(
       file = sink$file, format = sink$format, what = what, count = count,
       metric = search$options$metric$name, min_similarity = least,
@@ -57,6 +57,7 @@ new_found_file <- function(sink, search, what, count, least, ...) {
     ),
     class = "found_file"
   )
+  with_searched(written, search)
 }
 
 #' @export
@@ -79,6 +80,7 @@ format.found_file <- function(x, ...) {
         paste0(", with any of ", tally(x$num_queries, "point"))
       }
     ),
+    format_searched(x),
     paste0("File: ", x$file, " (", x$format, ")"),
     if (!is.null(x$checksum)) paste("Checksum:", x$checksum)
   )

@@ -1,12 +1,12 @@
 # The value of searches: index and distance, as two matrices or two lists. The
-# class serves the print method. The only attribute is the element of a
-# container that was read. So the results of two ways to search, or of a
-# conversion to another package's shape and back, are identical(). `names` are
-# those of the rows, or NULL.
+# class serves the print method. The attributes are the element of a container
+# that was read, and the record of the search, which identical() ignores. So the
+# results of two ways to search, or of a conversion to another package's shape
+# and back, are identical(). `names` are those of the rows, or NULL.
 new_neighbours <- function(found, names = NULL, taken_from = NULL) {
   structure(
     name_rows(found[c("index", "distance")], names), class = "knn_neighbours",
-    taken_from = taken_from
+    taken_from = taken_from, searched = new_searched()
   )
 }
 
@@ -47,6 +47,7 @@ format.knn_neighbours <- function(x, ...) {
       if (length(sizes) > 0) paste0(": ", sizes_in_words(sizes)),
       if (!is.null(element)) paste0(", ", element)
     ),
+    format_searched(x),
     if (none > 0 && none < length(sizes)) {
       paste("Points with none:", format_count(none))
     },

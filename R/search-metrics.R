@@ -106,7 +106,7 @@
 NULL
 
 # The only place in R that knows the metrics. A new metric is one row here, one
-# place in src/core, the reference in the tests, and NEWS.
+# place in src/core, its definition in R/search-by_definition.R, and NEWS.
 #
 #   name            name for the user and for the core
 #   label           for messages and print methods

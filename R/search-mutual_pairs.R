@@ -72,6 +72,7 @@ mutual_pairs <- function(x, block, k = 20, metric = NULL, sign = "signed",
   )
   attr(pairs, "left_out") <- attr(edges, "left_out")
   attr(pairs, "taken_from") <- attr(edges, "taken_from")
+  attr(pairs, "searched") <- attr(edges, "searched")
   as_undirected(
     pairs,
     paste0(

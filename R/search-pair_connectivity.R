@@ -65,7 +65,7 @@ pair_connectivity <- function(x, powers = c(1:10, seq(12, 20, by = 2)),
   )
   k <- found$connectivity
   dimnames(k) <- list(point_names(search$points), format_powers(powers))
-  structure(
+  connectivity <- structure(
     list(
       k = k, powers = powers, type = type, metric = options$metric$name,
       weighted = !is.null(search$request$weights),
@@ -73,6 +73,7 @@ pair_connectivity <- function(x, powers = c(1:10, seq(12, 20, by = 2)),
     ),
     class = "pair_connectivity"
   )
+  with_searched(connectivity, search)
 }
 
 format_powers <- function(powers) {
@@ -94,6 +95,7 @@ format.pair_connectivity <- function(x, ...) {
 #' @export
 print.pair_connectivity <- function(x, ...) {
   cat(format(x), "\n", sep = "")
+  cat_searched(x)
   k <- x$k[!is.na(x$k[, 1]), , drop = FALSE]
   print(
     data.frame(

@@ -210,7 +210,7 @@ new_pair_histogram <- function(found, breaks, value, search) {
   bins <- length(breaks) - 1
   request <- search$request
   n <- found$num_points
-  structure(
+  histogram <- structure(
     list(
       breaks = breaks, counts = counts[seq_len(bins) + 1],
       below = counts[[1]], above = counts[[bins + 2]], pairs = sum(counts),
@@ -224,4 +224,5 @@ new_pair_histogram <- function(found, breaks, value, search) {
     ),
     class = "pair_histogram"
   )
+  with_searched(histogram, search)
 }

@@ -20,6 +20,7 @@ format.pair_histogram <- function(x, ...) {
       tally(bins, "bin"), " from ", format(x$breaks[[1]], digits = 6), " to ",
       format(x$breaks[[bins + 1]], digits = 6)
     ),
+    format_searched(x),
     if (length(outside) > 0) {
       paste0(
         "Outside: ",

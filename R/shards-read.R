@@ -30,7 +30,8 @@ open_shards <- function(given, path, verify, call) {
     bin_matrices(facts, path)
   }
   structure(
-    c(matrices, list(folder = path, facts = facts)), class = "knn_shards"
+    c(matrices, list(folder = path, facts = facts)), class = "knn_shards",
+    searched = new_searched()
   )
 }
 
@@ -234,6 +235,7 @@ format.knn_shards <- function(x, ...) {
       tally(shards, "shard"), ", ", format_bytes(sum(files$bytes)), " (",
       shard_format_words(facts$format, facts$precision), ")"
     ),
+    format_searched(x),
     paste0(
       "$index, $distance: ",
       paste(format_count(dim(x)), collapse = " x "), ", read when asked for"

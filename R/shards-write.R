@@ -126,7 +126,8 @@ answer_of <- function(search, output, call = caller_env()) {
   write_shards(
     rows_of, search$num_rows, columns, claim, facts_of_answer(search), call
   )
-  add_left_out(open_shards(output$given, output$folder, FALSE, call), search)
+  shards <- open_shards(output$given, output$folder, FALSE, call)
+  with_searched(add_left_out(shards, search), search)
 }
 
 # Returns the facts of an answer besides its size.

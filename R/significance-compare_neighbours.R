@@ -299,7 +299,7 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
     edges$from <- cpp_names_at(names, edges$from)
     edges$to <- cpp_names_at(names, edges$to)
   }
-  structure(
+  contrast <- structure(
     list(
       points = points,
       edges = structure(
@@ -314,6 +314,7 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
     ),
     class = "fsknn_contrast"
   )
+  with_searched(contrast, search)
 }
 
 points_of_contrast <- function(found, search) {

@@ -6,7 +6,7 @@ is_triples <- function(x) {
 
 triple_attributes <- c(
   "vertices", "metric", "min_similarity", "num_features", "query", "stage",
-  "checksum"
+  "checksum", "searched"
 )
 
 # Rows of triples stay triples. Without one of the point columns, they become a
@@ -47,6 +47,7 @@ as.data.frame.fsknn_triples <- function(x, row.names = NULL, optional = FALSE,
 #' @export
 print.fsknn_triples <- function(x, ..., n = 10) {
   cat(format_triples_header(x), "\n", sep = "")
+  cat_searched(x, points = FALSE)
   shown <- min(nrow(x), n)
   if (shown > 0) {
     top <- as.data.frame(x[seq_len(shown), , drop = FALSE])

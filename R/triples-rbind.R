@@ -64,7 +64,8 @@ rbind.fsknn_triples <- function(..., deparse.level = 1) {
     class = c("fsknn_triples", "data.frame"),
     vertices = whole$vertices, metric = whole$metric,
     min_similarity = whole$min_similarity, num_features = whole$num_features,
-    query = whole$query, checksum = columns$checksum
+    query = whole$query, checksum = columns$checksum,
+    searched = searched_in_all(parts)
   )
 }
 
@@ -75,6 +76,15 @@ rbind.fsknn_triple_histogram <- function(..., deparse.level = 1) {
   parts <- unname(list(...))
   check_stages_of_one(parts, current_env())
   add_histograms(parts)
+}
+
+# Returns the record of the whole search: the seconds of all stages, if known.
+searched_in_all <- function(parts) {
+  all <- lapply(parts, searched_of)
+  facts <- all[[1]]
+  seconds <- unlist(lapply(all, `[[`, "seconds"))
+  facts$seconds <- if (length(seconds) == length(parts)) sum(seconds)
+  new_searched(facts)
 }
 
 check_stages_of_one <- function(parts, call) {

@@ -72,7 +72,14 @@ brute_force <- function(x, query = NULL, k, metric, sign = "signed",
 
 # Adds the class of search results to a list of index and distance.
 as_neighbours <- function(found) {
-  structure(found, class = "knn_neighbours")
+  structure(
+    found, class = "knn_neighbours", searched = fsknn:::new_searched()
+  )
+}
+
+# Returns index and distance as a plain list.
+bare <- function(found) {
+  found[c("index", "distance")]
 }
 
 # Sets an environment variable for the rest of a test.

@@ -73,5 +73,5 @@ test_that("a parameter from another process finds its class", {
     env = paste0("R_LIBS=", paste(.libPaths(), collapse = ":"))
   )
   expect_true(file.exists(out), info = paste(said, collapse = "\n"))
-  expect_identical(readRDS(out), unclass(knn_search(x, 3, "manhattan")))
+  expect_identical(readRDS(out), bare(knn_search(x, 3, "manhattan")))
 })

@@ -228,7 +228,7 @@ test_that("real BiocNeighbors, FNN, RANN and dbscan give what we do", {
 test_that("distances are found by any name that packages have for them", {
   nn <- exact()
   for (name in c("dist", "dists", "distances", "nn.dist", "nn.dists")) {
-    found <- stats::setNames(unclass(nn), c("index", name))
+    found <- stats::setNames(bare(nn), c("index", name))
     expect_identical(as_knn(found), nn, label = name)
   }
   # destiny also returns the whole matrix.

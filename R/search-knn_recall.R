@@ -29,7 +29,7 @@
 #' @param queries Are the rows points other than those that the indices number,
 #'   or only some of them (default: `FALSE`)? See Details.
 #'
-#' @returns A list of class `knn_recall` with a print method:
+#' @returns A list of class `fsknn_recall` with a print method:
 #'   * `recall`, `at_most`: overall, from 0 to 1, the mean over all neighbours;
 #'   * `per_point`: a data frame with `recall` and `at_most` of each point, `NA`
 #'     for points without neighbours in `exact`;
@@ -77,7 +77,7 @@ knn_recall <- function(approx, exact, ..., queries = FALSE) {
       k = if (length(sizes) == 1) sizes else hits$size,
       num_points = sum(hits$k > 0), per_point = per_point
     ),
-    class = "knn_recall"
+    class = "fsknn_recall"
   )
 }
 
@@ -264,9 +264,9 @@ check_approx_indices <- function(found, truth, queries, call) {
   )
 }
 
-#' @method format knn_recall
+#' @method format fsknn_recall
 #' @export
-format.knn_recall <- function(x, ...) {
+format.fsknn_recall <- function(x, ...) {
   percent <- function(share) paste0(format(100 * share, digits = 4), "%")
   upper <- if (isTRUE(x$at_most > x$recall)) {
     paste0(" to ", percent(x$at_most), ", as ties are")
@@ -286,24 +286,24 @@ format.knn_recall <- function(x, ...) {
 }
 
 #' @export
-print.knn_recall <- function(x, ...) {
+print.fsknn_recall <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }
 
 #' @rdname results
-#' @method as.data.frame knn_recall
+#' @method as.data.frame fsknn_recall
 #' @export
-as.data.frame.knn_recall <- function(x, row.names = NULL, optional = FALSE,
-                                     ...) {
+as.data.frame.fsknn_recall <- function(x, row.names = NULL, optional = FALSE,
+                                       ...) {
   check_no_more(...)
   cbind(point = seq_len(nrow(x$per_point)), x$per_point)
 }
 
 #' @rdname results
-#' @method summary knn_recall
+#' @method summary fsknn_recall
 #' @export
-summary.knn_recall <- function(object, ...) {
+summary.fsknn_recall <- function(object, ...) {
   check_no_more(...)
   recall <- object$per_point$recall
   structure(
@@ -313,12 +313,12 @@ summary.knn_recall <- function(object, ...) {
         recall, c(0, shown_quantiles, 1), na.rm = TRUE
       )
     ),
-    class = "summary.knn_recall"
+    class = "summary.fsknn_recall"
   )
 }
 
 #' @export
-print.summary.knn_recall <- function(x, ...) {
+print.summary.fsknn_recall <- function(x, ...) {
   cat(x$lines, sep = "\n")
   shown <- paste0(names(x$quantiles), " ", sprintf("%.3f", x$quantiles))
   cat(fill_line("Recall of points, quantiles: ", shown), sep = "\n")
@@ -326,9 +326,9 @@ print.summary.knn_recall <- function(x, ...) {
 }
 
 #' @rdname results
-#' @method plot knn_recall
+#' @method plot fsknn_recall
 #' @export
-plot.knn_recall <- function(x, ...) {
+plot.fsknn_recall <- function(x, ...) {
   check_no_more(...)
   rlang::check_installed("ggplot2", "to draw recall.")
   recall <- x$per_point$recall

@@ -42,7 +42,7 @@
 #' @param max_memory The maximum memory for an `x` that is read by blocks, as
 #'   for [knn_search()].
 #'
-#' @returns A list of class `pair_histogram`:
+#' @returns A list of class `fsknn_pair_histogram`:
 #'   * `breaks`: the breaks, double;
 #'   * `counts`: pairs in each bin, whole numbers (double, exact to 2^53);
 #'   * `below`, `above`: pairs outside the breaks;
@@ -233,6 +233,6 @@ new_pair_histogram <- function(found, breaks, value, search) {
       value = value, weighted = !is.null(request$weights),
       num_covariates = num_covariates(request) %||% 0L
     ),
-    class = "pair_histogram"
+    class = "fsknn_pair_histogram"
   )
 }

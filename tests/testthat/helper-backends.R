@@ -72,7 +72,7 @@ brute_force <- function(x, query = NULL, k, metric, sign = "signed",
 
 # Adds the class of search results to a list of index and distance.
 as_neighbours <- function(found) {
-  structure(found, class = "knn_neighbours")
+  structure(found, class = "fsknn_neighbours")
 }
 
 # Sets an environment variable for the rest of a test.

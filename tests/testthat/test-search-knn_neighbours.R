@@ -41,7 +41,7 @@ test_that("the class is the only thing beside index and distance", {
     as_knn(knn_graph(x, 4)), as_knn(knn_search(x, 4), "fsknn")
   )
   for (found in answers) {
-    expect_s3_class(found, "knn_neighbours", exact = TRUE)
+    expect_s3_class(found, "fsknn_neighbours", exact = TRUE)
     expect_identical(
       unclass(found), list(index = found$index, distance = found$distance)
     )

@@ -107,7 +107,7 @@
 #' @inheritParams run_options
 #' @inheritParams snn_graph
 #'
-#' @returns A list of class `diffusion_map`, which prints a summary:
+#' @returns A list of class `fsknn_diffusion_map`, which prints a summary:
 #'   * `coordinates`: a matrix, a row for each point (with its name, where it
 #'     has one) and a column for each coordinate, `"DC1"` and so on;
 #'   * `eigenvalues`, `residuals`: matrices, a row for each component that has
@@ -127,7 +127,7 @@
 #'   `as.matrix()` gives the coordinates, which are what
 #'   `SingleCellExperiment::reducedDim()` takes; `as.data.frame()` has a row for
 #'   each point, `summary()` one for each component and coordinate. For
-#'   `plot()` and `predict()` see [predict.diffusion_map()].
+#'   `plot()` and `predict()` see [predict.fsknn_diffusion_map()].
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that is known or
 #' without distances, distances that are missing or below 0 (inner products), a
@@ -156,7 +156,7 @@
 #' Angerer P, Haghverdi L, Buettner M, Theis FJ, Marr C, Buettner F (2016).
 #' destiny: diffusion maps for large-scale single-cell data in R.
 #' *Bioinformatics* 32(8): 1241-1243. \doi{10.1093/bioinformatics/btv715}
-#' @seealso [predict.diffusion_map()] for new points and pictures;
+#' @seealso [predict.fsknn_diffusion_map()] for new points and pictures;
 #'   [snn_graph()], [spanning_forest()]
 #' @export
 #' @examples
@@ -228,7 +228,7 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
         metric = metric, num_pairs = joined$num_pairs
       )
     ),
-    class = "diffusion_map"
+    class = "fsknn_diffusion_map"
   )
 }
 

@@ -7,7 +7,7 @@
 #'
 #' | `to` | what it is | point itself |
 #' | --- | --- | --- |
-#' | `"fsknn"` | class `knn_neighbours`: `index`, `distance` | left out |
+#' | `"fsknn"` | class `fsknn_neighbours`: `index`, `distance` | left out |
 #' | `"BiocNeighbors"` | list of `index`, `distance` | left out |
 #' | `"FNN"` | list of `nn.index`, `nn.dist` | left out |
 #' | `"dbscan"` | class `kNN`: `id`, `dist`, `k`; or class `frNN` | left out |
@@ -63,7 +63,7 @@
 #'   are numbers of, or only some of them (default: `FALSE`)? Not for edges.
 #'
 #' @returns Neighbours in the shape that `to` names. By default that is the
-#'   shape of [knn_search()]: a list of class `knn_neighbours` of two matrices
+#'   shape of [knn_search()]: a list of class `fsknn_neighbours` of two matrices
 #'   with one row for each point, `index` (integer, from 1, the point itself
 #'   left out) and `distance` (double; `NULL` if `x` has none). If the points
 #'   have different numbers of neighbours, these are two lists.

@@ -6,7 +6,7 @@
 #' | `format` | taken for | result of `read_knn()` |
 #' | --- | --- | --- |
 #' | `"knn"` | all other files | GPU-FS-kNN, as [knn_graph()] |
-#' | `"ibin"` | files that end in `.ibin` | big-ann-benchmarks, as [knn_search()] |
+#' | `"ibin"` | `.ibin` files | big-ann-benchmarks, as [knn_search()] |
 #' | `"shards"` | folders | the answer of `knn_search(output = )`, opened |
 #'
 #' A file gets its name when it is complete. After an error, Ctrl-C or a full
@@ -88,8 +88,8 @@
 #'     kept in its vertices.
 #'   * `"ibin"`: neighbours as [knn_search()] gives them; `distance` is `NULL`
 #'     if the file has none.
-#'   * `"shards"`: a list of class `knn_shards`: `index` and `distance`, each a
-#'     `DelayedMatrix` with a row for each point that was asked for and k
+#'   * `"shards"`: a list of class `fsknn_shards`: `index` and `distance`, each
+#'     a `DelayedMatrix` with a row for each point that was asked for and k
 #'     columns (with `block`, k of each), as [knn_search()] has them; and
 #'     `folder` and `facts`, a list that describes the answer: `rows`,
 #'     `columns`, the number of `points` that indices refer to, `of`

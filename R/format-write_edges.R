@@ -147,7 +147,7 @@ write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
   path <- check_path_out(file)
   format <- file_format(file, format, edge_formats, packed = "csv")
   check_for_formats(format, "comet", list(byte_order = byte_order))
-  if (inherits(edges, "mst_knn")) {
+  if (inherits(edges, "fsknn_mst_knn")) {
     edges <- edges$edges
   } else if (is_picture(edges)) {
     edges <- edges_of_picture(attr(edges$data, "picture"))

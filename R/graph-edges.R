@@ -14,7 +14,7 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
   structure(
     as.list(columns),
     row.names = .set_row_names(length(columns$from)),
-    class = c("knn_edges", "data.frame"),
+    class = c("fsknn_edges", "data.frame"),
     vertices = vertices,
     metric = metric,
     sign = sign,
@@ -94,7 +94,7 @@ edges_of_search <- function(found, search, call = caller_env()) {
 }
 
 #' @export
-`[.knn_edges` <- function(x, ...) {
+`[.fsknn_edges` <- function(x, ...) {
   kept <- attributes(x)[edge_attributes]
   result <- NextMethod()
   if (!is.data.frame(result)) {
@@ -116,7 +116,7 @@ as_edge_rows <- function(result, kept) {
 }
 
 #' @export
-print.knn_edges <- function(x, ..., n = 10) {
+print.fsknn_edges <- function(x, ..., n = 10) {
   cat(format_edges_header(x), "\n", sep = "")
   cat_searched(x, points = FALSE)
   print_first_edges(x, n, ...)

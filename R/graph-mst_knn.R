@@ -50,7 +50,7 @@
 #'   connected, as the first papers have it.
 #' @inheritParams knn_graph
 #'
-#' @returns An object of class `mst_knn`, a list of
+#' @returns An object of class `fsknn_mst_knn`, a list of
 #'   * `membership`: an integer for each point, in their order, named where the
 #'     points are: its cluster, 1 being the largest (of equally large ones that
 #'     with the first point). It can be given to [igraph::make_clusters()];
@@ -179,7 +179,7 @@ refuse_lost_edges <- function(x, call = caller_env()) {
 
 #' @rdname mst_knn
 #' @export
-mst_knn.knn_edges <- function(x, ..., k = NULL) {
+mst_knn.fsknn_edges <- function(x, ..., k = NULL) {
   check_no_more(...)
   cut_graph(x, check_most(k))
 }
@@ -335,12 +335,12 @@ new_mst_knn <- function(cut, columns, vertices, metric, sign, exact,
       ),
       list(k = k)[!is.null(k)]
     ),
-    class = "mst_knn"
+    class = "fsknn_mst_knn"
   )
 }
 
 #' @export
-print.mst_knn <- function(x, ...) {
+print.fsknn_mst_knn <- function(x, ...) {
   metric <- attr(x$edges, "metric")
   parts <- c(
     tally_points(length(x$membership), x$edges),

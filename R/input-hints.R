@@ -11,7 +11,7 @@ check_is_data <- function(x, arg, call = caller_env()) {
     abort_distances(arg, call)
   } else if (inherits(x, "Surv")) {
     abort_survival(arg, call)
-  } else if (inherits(x, c("knn_edges", "fsknn_triples", "igraph"))) {
+  } else if (inherits(x, c("fsknn_edges", "fsknn_triples", "igraph"))) {
     abort_edges(x, arg, call)
   } else if (is_list_of_matrices(x)) {
     abort_list(x, arg, call)

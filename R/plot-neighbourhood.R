@@ -121,7 +121,7 @@ plot_neighbourhood <- function(edges, point, ..., steps = NULL,
   links <- drawn_links(edges, steps)
   names <- id_text(links$vertices$name)
   focus <- check_point(point, names, "point", "edges")
-  if (inherits(edges, "mst_knn") && is.null(steps)) {
+  if (inherits(edges, "fsknn_mst_knn") && is.null(steps)) {
     links <- own_cluster(links, focus)
     steps <- if (any(links$low == focus | links$high == focus)) Inf else 2
     if (is.finite(steps)) links <- drawn_links(edges, steps)
@@ -163,7 +163,7 @@ check_text_size <- function(text_size, call = caller_env()) {
 
 # Returns the links to draw. `kept` is FALSE for those cut between two clusters.
 drawn_links <- function(edges, steps, call = caller_env()) {
-  if (!inherits(edges, "mst_knn")) {
+  if (!inherits(edges, "fsknn_mst_knn")) {
     links <- graph_links(edges, call = call)
     check_lengths(links$distance, "edges", call)
     links$kept <- rep(TRUE, length(links$low))

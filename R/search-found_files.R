@@ -55,20 +55,20 @@ new_found_file <- function(sink, search, what, count, least, ...) {
       metric = search$options$metric$name, min_similarity = least,
       num_points = nrow(search$points$values), ...
     ),
-    class = "found_file"
+    class = "fsknn_found_file"
   )
   with_searched(written, search)
 }
 
 #' @export
-print.found_file <- function(x, ...) {
+print.fsknn_found_file <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }
 
-#' @method format found_file
+#' @method format fsknn_found_file
 #' @export
-format.found_file <- function(x, ...) {
+format.fsknn_found_file <- function(x, ...) {
   c(
     paste0(
       tally(x$count, x$what), " of ", tally(x$num_points, "point"), ", ",

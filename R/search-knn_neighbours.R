@@ -5,7 +5,7 @@
 # and back, are identical(). `names` are those of the rows, or NULL.
 new_neighbours <- function(found, names = NULL, taken_from = NULL) {
   structure(
-    name_rows(found[c("index", "distance")], names), class = "knn_neighbours",
+    name_rows(found[c("index", "distance")], names), class = "fsknn_neighbours",
     taken_from = taken_from, searched = new_searched()
   )
 }
@@ -23,9 +23,9 @@ name_rows <- function(nn, names) {
   nn
 }
 
-#' @method format knn_neighbours
+#' @method format fsknn_neighbours
 #' @export
-format.knn_neighbours <- function(x, ...) {
+format.fsknn_neighbours <- function(x, ...) {
   as_lists <- is.list(x$index)
   sizes <- if (as_lists) {
     vapply(x$index, function(row) sum(!is.na(row)), 1L)
@@ -75,7 +75,7 @@ sizes_in_words <- function(sizes) {
 }
 
 #' @export
-print.knn_neighbours <- function(x, ...) {
+print.fsknn_neighbours <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }

@@ -39,7 +39,7 @@
 #' @param queries Are the rows queries, or only some of the points (default:
 #'   `FALSE`)?
 #'
-#' @returns A list of class `knn_recall`, which prints as two lines:
+#' @returns A list of class `fsknn_recall`, which prints as two lines:
 #'   * `recall`, `at_most`: the share over all neighbours, from 0 to 1. The two
 #'     differ only if ties are unknown: see "Ties";
 #'   * `per_point`: a data frame with `recall` and `at_most` of each point. They
@@ -93,7 +93,7 @@ knn_recall <- function(approx, exact, ..., queries = FALSE) {
       k = if (length(sizes) == 1) sizes else hits$size,
       num_points = sum(hits$k > 0), per_point = per_point
     ),
-    class = "knn_recall"
+    class = "fsknn_recall"
   )
 }
 
@@ -280,9 +280,9 @@ check_approx_indices <- function(found, truth, queries, call) {
   )
 }
 
-#' @method format knn_recall
+#' @method format fsknn_recall
 #' @export
-format.knn_recall <- function(x, ...) {
+format.fsknn_recall <- function(x, ...) {
   percent <- function(share) paste0(format(100 * share, digits = 4), "%")
   k <- if (length(x$k) == 1) {
     format_count(x$k)
@@ -305,24 +305,24 @@ format.knn_recall <- function(x, ...) {
 }
 
 #' @export
-print.knn_recall <- function(x, ...) {
+print.fsknn_recall <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }
 
 #' @rdname results
-#' @method as.data.frame knn_recall
+#' @method as.data.frame fsknn_recall
 #' @export
-as.data.frame.knn_recall <- function(x, row.names = NULL, optional = FALSE,
-                                     ...) {
+as.data.frame.fsknn_recall <- function(x, row.names = NULL, optional = FALSE,
+                                       ...) {
   check_no_more(...)
   cbind(point = seq_len(nrow(x$per_point)), x$per_point)
 }
 
 #' @rdname results
-#' @method summary knn_recall
+#' @method summary fsknn_recall
 #' @export
-summary.knn_recall <- function(object, ...) {
+summary.fsknn_recall <- function(object, ...) {
   check_no_more(...)
   recall <- object$per_point$recall
   structure(
@@ -332,12 +332,12 @@ summary.knn_recall <- function(object, ...) {
         recall, c(0, shown_quantiles, 1), na.rm = TRUE
       )
     ),
-    class = "summary.knn_recall"
+    class = "summary.fsknn_recall"
   )
 }
 
 #' @export
-print.summary.knn_recall <- function(x, ...) {
+print.summary.fsknn_recall <- function(x, ...) {
   cat(x$lines, sep = "\n")
   shown <- paste0(names(x$quantiles), " ", sprintf("%.3f", x$quantiles))
   cat(fill_line("Recall of points, quantiles: ", shown), sep = "\n")
@@ -345,9 +345,9 @@ print.summary.knn_recall <- function(x, ...) {
 }
 
 #' @rdname results
-#' @method plot knn_recall
+#' @method plot fsknn_recall
 #' @export
-plot.knn_recall <- function(x, ...) {
+plot.fsknn_recall <- function(x, ...) {
   check_no_more(...)
   rlang::check_installed("ggplot2", "to draw recall.")
   recall <- x$per_point$recall

@@ -58,7 +58,7 @@
 #'   empty, or a value of [knn_output()] with further settings.
 #'
 #' @returns With `output`, the value of [read_knn()]. Otherwise a list of
-#'   class `knn_neighbours`, which prints as a summary. It holds two matrices
+#'   class `fsknn_neighbours`, which prints as a summary. It holds two matrices
 #'   with one row for each point, in the order of `x` (or of `subset`), and k
 #'   columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);

@@ -90,13 +90,13 @@ new_stats <- function(values, queries, request, stats, seconds) {
       ),
       bytes_device = stats$bytes_device
     )),
-    class = "knn_stats"
+    class = "fsknn_stats"
   )
 }
 
-#' @method format knn_stats
+#' @method format fsknn_stats
 #' @export
-format.knn_stats <- function(x, ...) {
+format.fsknn_stats <- function(x, ...) {
   seconds <- function(name) {
     sprintf("%.4f s", x$seconds[[name]])
   }
@@ -138,7 +138,7 @@ format.knn_stats <- function(x, ...) {
 }
 
 #' @export
-print.knn_stats <- function(x, ...) {
+print.fsknn_stats <- function(x, ...) {
   cat("Last kNN search", format(x), sep = "\n")
   invisible(x)
 }

@@ -50,7 +50,7 @@
 #'   [knn_search()].
 #' @param tolerance See "Tolerance and ties".
 #'
-#' @returns A list of class `knn_verified`, which prints as a summary:
+#' @returns A list of class `fsknn_verified`, which prints as a summary:
 #'   * `rows`: the numbers of the checked rows;
 #'   * `agree`: `TRUE` or `FALSE` for each of them;
 #'   * `differences`: a data frame with a line for each difference: `row`,
@@ -114,8 +114,8 @@ knn_verify <- function(result, x, n = 100, ..., query = NULL, metric = NULL,
 # Returns the record of a result, or one for neighbours without a record.
 facts_to_verify <- function(result, metric, sign, call = caller_env()) {
   facts <- searched_of(result)
-  is_list <- inherits(result, c("knn_neighbours", "knn_shards"))
-  is_graph <- inherits(result, "knn_edges") &&
+  is_list <- inherits(result, c("fsknn_neighbours", "fsknn_shards"))
+  is_graph <- inherits(result, "fsknn_edges") &&
     !inherits(result, "fsknn_stability") &&
     (attr(result, "kind", exact = TRUE) %||% "Threshold graph") ==
       "Threshold graph"
@@ -387,13 +387,13 @@ new_verified <- function(checked, rows, of, facts, tolerance) {
       num_rows = length(of), metric = facts$metric, sign = facts$sign,
       tolerance = tolerance
     ),
-    class = "knn_verified"
+    class = "fsknn_verified"
   )
 }
 
-#' @method format knn_verified
+#' @method format fsknn_verified
 #' @export
-format.knn_verified <- function(x, ...) {
+format.fsknn_verified <- function(x, ...) {
   count <- length(x$rows)
   c(
     paste0(
@@ -412,7 +412,7 @@ format.knn_verified <- function(x, ...) {
 }
 
 #' @export
-print.knn_verified <- function(x, ..., n = 5) {
+print.fsknn_verified <- function(x, ..., n = 5) {
   cat(format(x), sep = "\n")
   if (nrow(x$differences) > 0) {
     cat("Differences:\n")

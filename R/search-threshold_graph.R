@@ -38,8 +38,8 @@
 #'   `file`, such as `.csv` or `.csv.gz`. `NULL` (default) writes no file. Not
 #'   with `subset`, `BPPARAM`, `checkpoint` or `na = "pairwise"`.
 #'
-#' @returns A data frame of class `knn_edges` with each pair of points once, in
-#'   the order of `from`, the earlier one in `x`, then of distance:
+#' @returns A data frame of class `fsknn_edges` with each pair of points once,
+#'   in the order of `from`, the earlier one in `x`, then of distance:
 #'   * `from`, `to`: the points, as row names of `x` if it has any (character),
 #'     otherwise as row numbers (integer);
 #'   * `distance`: double, as in [knn_search()];
@@ -50,10 +50,10 @@
 #'   The attribute `vertices` holds all points, including isolated ones.
 #'   [as_igraph()] makes an undirected graph of it.
 #'
-#'   With `file`, a list of class `found_file` instead, with a print method:
-#'   `file`, `format`, `what` (`"edge"`), `count` (their number), `metric`,
-#'   `min_similarity` and `num_points`. The file is in the order of the data
-#'   frame, and gets its name when it is complete.
+#'   With `file`, a list of class `fsknn_found_file` instead, with a print
+#'   method: `file`, `format`, `what` (`"edge"`), `count` (their number),
+#'   `metric`, `min_similarity` and `num_points`. The file is in the order of
+#'   the data frame, and gets its name when it is complete.
 #' @section Errors:
 #' Errors are those of [knn_search()]. The pairs are counted before memory for
 #' them is allocated. If they do not fit in it, or exceed the 2^31 - 1 rows of a

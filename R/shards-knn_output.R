@@ -50,7 +50,7 @@
 #'   `"single"` with `"bin"`, as other programs read it. A distance that is too
 #'   large for a float is a `fsknn_file_error`.
 #'
-#' @returns An object of class `knn_output`, for `output = `.
+#' @returns An object of class `fsknn_output`, for `output = `.
 #' @section Errors:
 #' A folder that has something in it, or is in use, is a `fsknn_output_error`;
 #' a file that can't be written a `fsknn_file_error`.
@@ -84,7 +84,7 @@ knn_output <- function(folder, format = c("hdf5", "bin"), ...,
       shard_rows = check_shard_rows(shard_rows, current_env()),
       precision = precision
     ),
-    class = "knn_output"
+    class = "fsknn_output"
   )
 }
 
@@ -119,7 +119,7 @@ check_shard_rows <- function(shard_rows, call) {
 }
 
 #' @export
-print.knn_output <- function(x, ...) {
+print.fsknn_output <- function(x, ...) {
   rows <- if (is.null(x$shard_rows)) {
     ""
   } else if (is.infinite(x$shard_rows)) {
@@ -147,7 +147,7 @@ check_output <- function(output, call = caller_env()) {
   if (is.null(output)) {
     return(NULL)
   }
-  if (!inherits(output, "knn_output")) {
+  if (!inherits(output, "fsknn_output")) {
     if (!rlang::is_string(output) || is.na(output) || !nzchar(output)) {
       given <- describe_value(output)
       abort_argument(

@@ -13,7 +13,7 @@ read_shards <- function(folder, verify, call) {
 }
 
 is_knn_shards <- function(x) {
-  inherits(x, "knn_shards")
+  inherits(x, "fsknn_shards")
 }
 
 # `given` is the path as the user wrote it.
@@ -30,7 +30,7 @@ open_shards <- function(given, path, verify, call) {
     bin_matrices(facts, path)
   }
   structure(
-    c(matrices, list(folder = path, facts = facts)), class = "knn_shards",
+    c(matrices, list(folder = path, facts = facts)), class = "fsknn_shards",
     searched = new_searched()
   )
 }
@@ -209,13 +209,13 @@ read_bin_shards <- function(path, files, rows, columns) {
 # --- the object --------------------------------------------------------------
 
 #' @export
-dim.knn_shards <- function(x) {
+dim.fsknn_shards <- function(x) {
   dim(x$index)
 }
 
-#' @method format knn_shards
+#' @method format fsknn_shards
 #' @export
-format.knn_shards <- function(x, ...) {
+format.fsknn_shards <- function(x, ...) {
   facts <- x$facts
   files <- facts$files
   shards <- length(unique(files$first))
@@ -244,15 +244,15 @@ format.knn_shards <- function(x, ...) {
 }
 
 #' @export
-print.knn_shards <- function(x, ...) {
+print.fsknn_shards <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }
 
 #' @rdname read_knn
-#' @method summary knn_shards
+#' @method summary fsknn_shards
 #' @export
-summary.knn_shards <- function(object, ...) {
+summary.fsknn_shards <- function(object, ...) {
   check_no_more(...)
   size <- dim(object)
   at_once <- max(1, floor(2^26 / max(1, size[[1]])))
@@ -262,12 +262,12 @@ summary.knn_shards <- function(object, ...) {
   })
   structure(
     list(lines = format(object)[1:2], quantiles = do.call(rbind, parts)),
-    class = "summary.knn_shards"
+    class = "summary.fsknn_shards"
   )
 }
 
 #' @export
-print.summary.knn_shards <- function(x, ...) {
+print.summary.fsknn_shards <- function(x, ...) {
   cat(x$lines, sep = "\n")
   if (NROW(x$quantiles) > 0) {
     cat(format_quantiles(x$quantiles, "distance"), sep = "\n")

@@ -34,7 +34,7 @@
 #' @inheritParams run_options
 #' @inheritParams knn_search
 #'
-#' @returns A list of class `mdl_filter`, with a print method:
+#' @returns A list of class `fsknn_mdl_filter`, with a print method:
 #'   * `cuts`: a list with one numeric vector for each row of `x`, the accepted
 #'     cuts in increasing order; `numeric(0)` where there are none. A value that
 #'     equals a cut lies below it. Row names are kept.
@@ -100,7 +100,7 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
     class = class
   )
   filter$levels <- levels_by(filter, points$values, num_threads)
-  structure(filter, class = "mdl_filter")
+  structure(filter, class = "fsknn_mdl_filter")
 }
 
 #' @rdname mdl_filter
@@ -109,9 +109,9 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
 #'   `mdl_filter()` takes: all rows that the filter was made from, or those that
 #'   it keeps, in that order or by name. `predict()` applies the filter's cuts
 #'   to them. Missing values stay missing.
-#' @method predict mdl_filter
+#' @method predict fsknn_mdl_filter
 #' @export
-predict.mdl_filter <- function(object, newdata, ..., num_threads = NULL) {
+predict.fsknn_mdl_filter <- function(object, newdata, ..., num_threads = NULL) {
   check_no_more(...)
   check_supplied(newdata)
   num_threads <- check_num_threads(num_threads)
@@ -161,14 +161,14 @@ levels_by <- function(filter, values, num_threads, call = caller_env()) {
 }
 
 #' @export
-print.mdl_filter <- function(x, ..., n = 5) {
+print.fsknn_mdl_filter <- function(x, ..., n = 5) {
   cat(format(x, n = n), sep = "\n")
   invisible(x)
 }
 
-#' @method format mdl_filter
+#' @method format fsknn_mdl_filter
 #' @export
-format.mdl_filter <- function(x, ..., n = 5) {
+format.fsknn_mdl_filter <- function(x, ..., n = 5) {
   all <- length(x$keep)
   kept <- sum(x$keep)
   sizes <- table(x$class)
@@ -210,10 +210,10 @@ percent <- function(share) {
 }
 
 #' @rdname results
-#' @method as.data.frame mdl_filter
+#' @method as.data.frame fsknn_mdl_filter
 #' @export
-as.data.frame.mdl_filter <- function(x, row.names = NULL, optional = FALSE,
-                                     ...) {
+as.data.frame.fsknn_mdl_filter <- function(x, row.names = NULL,
+                                           optional = FALSE, ...) {
   check_no_more(...)
   columns <- list(row = seq_along(x$keep))
   columns$name <- names(x$keep)
@@ -230,9 +230,9 @@ as.data.frame.mdl_filter <- function(x, row.names = NULL, optional = FALSE,
 }
 
 #' @rdname results
-#' @method summary mdl_filter
+#' @method summary fsknn_mdl_filter
 #' @export
-summary.mdl_filter <- function(object, ...) {
+summary.fsknn_mdl_filter <- function(object, ...) {
   check_no_more(...)
   gain <- object$gain[object$keep]
   structure(
@@ -244,7 +244,7 @@ summary.mdl_filter <- function(object, ...) {
       cuts = table(lengths(object$cuts)[object$keep], dnn = NULL),
       gain = stats::quantile(gain, c(0, 0.25, 0.5, 0.75, 1))
     ),
-    class = "summary.mdl_filter"
+    class = "summary.fsknn_mdl_filter"
   )
 }
 
@@ -256,7 +256,7 @@ class_entropy <- function(class) {
 }
 
 #' @export
-print.summary.mdl_filter <- function(x, ...) {
+print.summary.fsknn_mdl_filter <- function(x, ...) {
   cat(x$lines, sep = "\n")
   if (x$kept > 0) {
     gain <- sprintf("%.3f", x$gain)
@@ -270,9 +270,9 @@ print.summary.mdl_filter <- function(x, ...) {
 }
 
 #' @rdname results
-#' @method plot mdl_filter
+#' @method plot fsknn_mdl_filter
 #' @export
-plot.mdl_filter <- function(x, ...) {
+plot.fsknn_mdl_filter <- function(x, ...) {
   check_no_more(...)
   rlang::check_installed("ggplot2", "to draw a filter.")
   kept <- order(-x$gain, seq_along(x$gain))

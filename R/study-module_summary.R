@@ -155,7 +155,7 @@ read_module_points <- function(x, options, call = caller_env()) {
 
 # A module for each point, NA for none: a factor.
 check_membership <- function(clusters, points, call = caller_env()) {
-  of <- if (inherits(clusters, "mst_knn")) {
+  of <- if (inherits(clusters, "fsknn_mst_knn")) {
     clusters$membership
   } else if (inherits(clusters, "communities")) {
     values <- igraph::membership(clusters)

@@ -86,13 +86,13 @@
 #'   does not depend on their order; those of the stages of a search add up to
 #'   that of the whole (modulo 2^64).
 #'
-#'   With `file` a list of class `found_file` instead, with a print method:
-#'   `file`, `format`, `what` (`"triple"`), `count` (how many), `metric`,
-#'   `min_similarity`, `num_points`, `checksum`, `stage` and, with `query`,
-#'   `num_queries`. The file has the order of the data frame, whatever the
-#'   stages or workers; with `query` triples stand by the first of those points
-#'   that they have, in the order of `x`. It is named when it is whole. With
-#'   `BPPARAM` or `checkpoint` a task's triples must fit in memory: more
+#'   With `file` a list of class `fsknn_found_file` instead, with a print
+#'   method: `file`, `format`, `what` (`"triple"`), `count` (how many),
+#'   `metric`, `min_similarity`, `num_points`, `checksum`, `stage` and, with
+#'   `query`, `num_queries`. The file has the order of the data frame, whatever
+#'   the stages or workers; with `query` triples stand by the first of those
+#'   points that they have, in the order of `x`. It is named when it is whole.
+#'   With `BPPARAM` or `checkpoint` a task's triples must fit in memory: more
 #'   `stages` make tasks smaller.
 #' @section Errors:
 #' As for [knn_search()]. The triples are counted before memory for them is

@@ -73,7 +73,7 @@ brute_force <- function(x, query = NULL, k, metric, sign = "signed",
 # Adds the class of search results to a list of index and distance.
 as_neighbours <- function(found) {
   structure(
-    found, class = "knn_neighbours", searched = fsknn:::new_searched()
+    found, class = "fsknn_neighbours", searched = fsknn:::new_searched()
   )
 }
 

@@ -59,7 +59,7 @@ test_that("a map goes into a SingleCellExperiment", {
   expect_s3_class(
     knn_search(cells, 3, metric = "euclidean", dimred = "DiffusionMap",
                backend = "cpu"),
-    "knn_neighbours"
+    "fsknn_neighbours"
   )
 })
 

@@ -62,7 +62,7 @@ test_that("bytes are of all pairs or triples, in one search of the CPU", {
   found <- threshold_graph(
     x, 0, "proportional", file = file, format = "comet_bytes"
   )
-  expect_s3_class(found, "found_file")
+  expect_s3_class(found, "fsknn_found_file")
   expect_identical(found$count, choose(6, 2))
   found <- threshold_triples(x, 0, file = file, format = "comet_bytes")
   expect_identical(found$count, choose(6, 3))

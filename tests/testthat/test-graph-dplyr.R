@@ -18,7 +18,7 @@ test_that("dplyr's verbs keep what edges have beside them", {
     dplyr::rename(edges, r = "correlation")
   )
   for (part in parts) {
-    expect_s3_class(part, "knn_edges")
+    expect_s3_class(part, "fsknn_edges")
     expect_identical(attributes(part)[names(kept)], kept)
     expect_equal(igraph::vcount(as_igraph(part)), 30)
   }
@@ -39,7 +39,7 @@ test_that("what has no ends any more is a plain data frame", {
     dplyr::group_by(edges, .data$from), mean = mean(.data$distance)
   )
   expect_identical(nrow(by_point), 30L)
-  expect_false(inherits(by_point, "knn_edges"))
+  expect_false(inherits(by_point, "fsknn_edges"))
 })
 
 test_that("tidygraph has all points, and what is known of them", {

@@ -295,7 +295,7 @@ point_cases <- function() {
         list(x, v), k = 3, permutations = NULL
       )$points$rbo
     }),
-    "x, predict.mdl_filter" = case(named_points(5), function(v, x) {
+    "x, predict.fsknn_mdl_filter" = case(named_points(5), function(v, x) {
       kind <- kinds_of(num_samples)
       x[c(1, 7, 9), kind == "a"] <- x[c(1, 7, 9), kind == "a"] + 9
       unname(predict(mdl_filter(x, kind), v))

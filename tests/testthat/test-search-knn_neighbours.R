@@ -41,7 +41,7 @@ test_that("index and distance have only a class and a record beside them", {
     as_knn(knn_graph(x, 4)), as_knn(knn_search(x, 4), "fsknn")
   )
   for (found in answers) {
-    expect_s3_class(found, "knn_neighbours", exact = TRUE)
+    expect_s3_class(found, "fsknn_neighbours", exact = TRUE)
     expect_identical(
       found[c("index", "distance")],
       list(index = found$index, distance = found$distance)

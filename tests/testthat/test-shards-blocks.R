@@ -203,5 +203,5 @@ test_that("what needs all points, or all in memory, says so", {
   })
   # By blocks it does not matter.
   expect_s4_class(as_sparse(all), "dgCMatrix")
-  expect_s3_class(snn_graph(all), "knn_edges")
+  expect_s3_class(snn_graph(all), "fsknn_edges")
 })

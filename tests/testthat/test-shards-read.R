@@ -93,7 +93,7 @@ test_that("a file that is missing, cut or another's is named", {
       unlink(path)
       expect_damaged("missing")
       file.copy("kept", path, overwrite = TRUE)
-      expect_s3_class(read_knn("good", verify = TRUE), "knn_shards")
+      expect_s3_class(read_knn("good", verify = TRUE), "fsknn_shards")
     }
     # One file of the answer replaces another.
     shard <- file.path("good", files)
@@ -111,7 +111,7 @@ test_that("a byte in the middle of a long file is found by reading it all", {
   shards <- knn_search(x, 20, output = knn_output("out", "bin"))
   expect_gt(file.size("out/index-000001.ibin"), 2e5)
   change_file("out/index-000001.ibin", flip(1e5))
-  expect_s3_class(read_knn("out"), "knn_shards")
+  expect_s3_class(read_knn("out"), "fsknn_shards")
   expect_snapshot(error = TRUE, read_knn("out", verify = TRUE))
   change_file("out/index-000001.ibin", function(bytes) {
     bytes[100000 + 0:11] <- as.raw(0x77)
@@ -142,7 +142,7 @@ test_that("the text that says what the answer is is believed as it was", {
     )
     file.copy("kept", file, overwrite = TRUE)
   }
-  expect_s3_class(read_knn("out"), "knn_shards")
+  expect_s3_class(read_knn("out"), "fsknn_shards")
 })
 
 test_that("what an answer's text says is no code", {

@@ -20,7 +20,7 @@ test_that("shards hold the answer, to the last bit, however they are cut", {
     skip_without_shards(format)
     for (rows in list(NULL, 1, 13, 20, 40, 41, Inf)) {
       found <- knn_search(x, 6, output = in_shards(format, shard_rows = rows))
-      expect_s3_class(found, "knn_shards")
+      expect_s3_class(found, "fsknn_shards")
       expect_identical(as_knn(found), plain)
       num_files <- length(unique(found$facts$files$first))
       expect_identical(

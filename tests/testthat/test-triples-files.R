@@ -13,7 +13,7 @@ test_that("a CSV file has the triples, all digits, in order", {
     if (named) rownames(x) <- paste0("g\"", seq_len(26))
     whole <- threshold_triples(x, 0.6)
     told <- threshold_triples(x, 0.6, file = file)
-    expect_s3_class(told, "found_file")
+    expect_s3_class(told, "fsknn_found_file")
     expect_identical(told$count, nrow(whole) + 0)
     expect_identical(told$checksum, attr(whole, "checksum"))
     expect_identical(as.list(read_found(file)), as.list(as.data.frame(whole)))

@@ -95,6 +95,8 @@ biweight_rows <- function(x) {
 }
 
 # Scales a pair by its own largest difference.
+# For functions of the differences alone: `fun` is given these, in units of
+# their largest, and 0.
 in_own_unit <- function(fun) {
   function(p, q) {
     largest <- max(abs(p - q))
@@ -322,4 +324,11 @@ permutations_of <- function(num) {
   do.call(cbind, lapply(seq_len(num), function(first) {
     rbind(first, shorter + (shorter >= first), deparse.level = 0)
   }))
+}
+
+# Snapshots of messages that list all metrics name none of them, so that a new
+# metric changes no snapshot.
+without_metrics <- function(lines) {
+  all <- paste0('"', fsknn:::metric_table()$name, '"', collapse = ", ")
+  gsub(all, "<all metrics>", lines, fixed = TRUE)
 }

@@ -91,7 +91,7 @@ finish_search <- function(found, search, call) {
     return(finish_triples(found, search))
   }
   as_edges <- request$as_edges || isTRUE(search$as_edges)
-  if (!is_within(request) && identical(request$na, "pairwise")) {
+  if (has_short_lists(request)) {
     tell_short_rows(count_short_rows(found, search), search, as_edges)
     if (as_edges) {
       found <- edges_of_matrices(

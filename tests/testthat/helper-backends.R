@@ -46,6 +46,11 @@ limits_for_panels <- function(x, k, metric, ...) {
   limits[!is.na(limits)]
 }
 
+# Returns whether the metric has a filter on any backend.
+has_filter <- function(metric) {
+  nzchar(knn_plan(c(6000, 30), 3, metric, backend = "cpu")$filter)
+}
+
 # Tries one GPU, and all if there are several.
 gpus_to_try <- function() {
   if (nrow(cuda_devices()) > 1) list(1, NULL) else list(1)

@@ -92,12 +92,7 @@ finish_search <- function(found, search, call) {
   }
   as_edges <- request$as_edges || isTRUE(search$as_edges)
   if (has_short_lists(request)) {
-    tell_short_rows(count_short_rows(found, search), search, as_edges)
-    if (as_edges) {
-      found <- edges_of_matrices(
-        found, request$subset, request$k, request$num_threads
-      )
-    }
+    found <- finish_short_lists(found, search, as_edges)
   }
   if (!as_edges) {
     index_and_distance(found, search)

@@ -38,7 +38,7 @@ tell_lines <- function(lines) {
 
 find_somehow <- function(search, call) {
   if (has_short_lists(search$request)) {
-    return(find_pairwise(search, call))
+    return(find_short_lists(search, call))
   }
   find_in_parts_or_whole(search, call)
 }

@@ -91,13 +91,8 @@ finish_search <- function(found, search, call) {
     return(finish_triples(found, search))
   }
   as_edges <- request$as_edges || isTRUE(search$as_edges)
-  if (!is_within(request) && identical(request$na, "pairwise")) {
-    tell_short_rows(count_short_rows(found, search), search, as_edges)
-    if (as_edges) {
-      found <- edges_of_matrices(
-        found, request$subset, request$k, request$num_threads
-      )
-    }
+  if (has_short_lists(request)) {
+    found <- finish_short_lists(found, search, as_edges)
   }
   if (!as_edges) {
     index_and_distance(found, search)

@@ -30,11 +30,10 @@
 #'   * `filtered`: whether there was a filter (on a GPU there may be none for
 #'     large `k` and long rows: see [knn_plan()]). `filter_form` is the name of
 #'     its number form, and `filter_bits` the bits of a number (1, 8, 16 or 32;
-#'     0 without a filter). Data and hardware decide between `"bits"`, `"codes"`
-#'     (small whole numbers), `"int8"`, `"int16"`, `"float16"`, `"float32"` and
-#'     `"none"`. Products may also use rows relative to a centre
-#'     (`"int8_centred"` and so on). `streamed`: whether points were read more
-#'     than once, because they did not fit in the GPU's memory;
+#'     0 without a filter). Data and hardware decide between
+#'     `r filter_form_help()`. Codes are small whole numbers, and `_centred`
+#'     means rows relative to a centre. `streamed`: whether points were read
+#'     more than once, because they did not fit in the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
 #'     (filter, exact step and selection), `emit` (the answer's matrices or
 #'     edges), `device` (on GPUs, from prepared points to merged lists; part of

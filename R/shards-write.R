@@ -147,7 +147,7 @@ facts_of_answer <- function(search) {
 }
 
 is_answer_long <- function(search, columns) {
-  is.null(search$options$long) && !identical(search$request$na, "pairwise") &&
+  is.null(search$options$long) && !has_short_lists(search$request) &&
     12 * search$num_rows * columns > max_memory_of(search$options)
 }
 

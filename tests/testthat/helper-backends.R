@@ -50,6 +50,11 @@ gpus_here <- function(start = FALSE) {
   knn_backends(start)$devices$cuda
 }
 
+# Returns whether the metric has a filter on any backend.
+has_filter <- function(metric) {
+  nzchar(knn_plan(c(6000, 30), 3, metric, backend = "cpu")$filter)
+}
+
 # Tries one GPU, and all if there are several.
 gpus_to_try <- function() {
   if (nrow(gpus_here()) > 1) list(1, NULL) else list(1)

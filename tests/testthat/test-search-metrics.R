@@ -28,7 +28,16 @@ test_that("the naive reference knows every metric", {
   }
 })
 
-test_that("the help page names every metric", {
+test_that("the help and the message of an unknown metric name every metric", {
+  help <- fsknn:::metric_help()
+  message <- rlang::catch_cnd(knn_search(diag(4), 1, metric = "other"))$message
+  for (metric in paste0('"', fsknn:::metric_table()$name, '"')) {
+    expect_match(help, metric, fixed = TRUE)
+    expect_match(message, metric, fixed = TRUE)
+  }
+})
+
+test_that("the first metric is the default", {
   expect_null(eval(formals(knn_search)$metric))
   expect_identical(
     fsknn:::default_metric(NULL), fsknn:::metric_table()$name[[1]]
@@ -251,7 +260,7 @@ test_that("what takes distances for lengths refuses inner products", {
   x <- small_integers(20, 4)
   nn <- knn_search(x, 2, "inner_product")
   edges <- knn_graph(x, 2, "inner_product")
-  expect_snapshot(error = TRUE, {
+  expect_snapshot(error = TRUE, transform = without_metrics, {
     mst_knn(x, "inner_product")
     mst_knn(edges)
     spanning_forest(edges)

@@ -4,10 +4,10 @@
 #' meaning: `knn_search(x, k = 20, na = "mean")`. This function collects some of
 #' them for several calls. It need not be called.
 #'
-#' Together with [run_options()], they are the `...` of the verbs. Give collected
-#' options as `options = `, several of them by `c()`:
-#' `knn_graph(x, options = c(point_options(na = "mean"), run_options(backend =
-#' "cpu")))`. An option that is given twice is an error.
+#' Together with [run_options()], they are the `...` of the verbs. Give
+#' collected options as `options = `, several of them by `c()`:
+#' `knn_graph(x, options = c(point_options(na = "mean"), run_options(backend = "cpu")))`.
+#' An option that is given twice is an error.
 #'
 #' @param points The side of `x` that holds the points: its `"rows"` (default),
 #'   or its `"columns"`, as for the cells of a `SingleCellExperiment` or the
@@ -91,9 +91,9 @@
 #' times. If both the values and `x` have names, values are matched by name, in
 #' any order. A name that only one side has is an error, which says so if the
 #' names differ only by [make.names()]. If one side has no names, values are
-#' matched by position, and their number must be right. Row names of a data frame
-#' that are whole numbers do not count as names. A column of a container's own
-#' table is in the order of its samples (or rows).
+#' matched by position, and their number must be right. Row names of a data
+#' frame that are whole numbers do not count as names. A column of a container's
+#' own table is in the order of its samples (or rows).
 #'
 #' The features of a `query` are matched by name, too. If it has more features
 #' than `x`, the others are ignored.

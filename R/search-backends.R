@@ -4,10 +4,10 @@
 #' can't be used. It raises no error.
 #'
 #' @details
-#' A backend can be unusable for one of these reasons: a build without CUDA, no
-#' driver or one that is too old (with the versions), no GPU, or a GPU that
-#' failed permanently. It may also be a forked child, or an installation
-#' compiled for other GPUs.
+#' A backend can be unusable because the build has no CUDA, because there is no
+#' GPU, or because a GPU failed permanently. The driver can be missing or too
+#' old (with the versions). The process can be a forked child, or the
+#' installation can be compiled for other GPUs.
 #'
 #' An installation is compiled for the GPUs of the machine that builds it, and
 #' for newer ones. If there are none, it is compiled for all GPUs that the

@@ -31,9 +31,9 @@
 #' ([knn_output()]), `tolerance` is at least 1.2e-7 (2^-23).
 #'
 #' @section Time:
-#' Each row is compared with all points, by code in R. For 24,158 points of 295
-#' features, 100 rows take some seconds under a correlation, and longer under
-#' other metrics. `x` is read into memory.
+#' R code compares each row with all points. For 24,158 points of 295 features,
+#' 100 rows take some seconds under a correlation, and longer under other
+#' metrics. `x` is read into memory.
 #'
 #' @param result The complete value of [knn_search()], [knn_query()],
 #'   [within_search()], [within_query()], [knn_graph()], [threshold_graph()] or

@@ -8,16 +8,18 @@
 #'
 #' @inheritParams knn_graph
 #' @param block The block of each point (a batch, a donor), as for
-#'   [knn_search()]: a factor, a vector that can become one, or the name of a
-#'   column. There must be at least two blocks, each with at least k points.
+#'   [knn_search()]. It is a factor, a vector that can become one, or the name
+#'   of a column. There must be at least two blocks, each with at least k
+#'   points.
 #' @param k Number of neighbours of each point in each other block.
 #'
 #' @returns An undirected edge data frame of class `fsknn_edges`. It has each
 #'   pair once, in order of `from` and `to`, as names or numbers of points
 #'   (`from` is the earlier one in `x`). Its columns are
 #'   * `rank_from`: the rank of `from` among the neighbours of `to` in the block
-#'     of `from`; `rank_to`: the rank of `to` among the neighbours of `from` in
-#'     the block of `to`;
+#'     of `from`;
+#'   * `rank_to`: the rank of `to` among the neighbours of `from` in the block
+#'     of `to`;
 #'   * `distance`; `correlation`, for correlations; `similarity`, for
 #'     `"proportional"`, `"sorensen"` and `"jaccard"`;
 #'   * `block_from`, `block_to`: the points' blocks.

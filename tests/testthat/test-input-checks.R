@@ -265,7 +265,7 @@ test_that("an argument that is left out is an error of argument everywhere", {
     length(arguments) > 0 && names(arguments)[[1]] != "..." &&
       identical(arguments[[1]], quote(expr = ))
   }, Filter(is.function, exported))
-  expect_gt(length(verbs), 60)
+  expect_gt(length(verbs), 45)
   for (name in names(verbs)) {
     expect_error(verbs[[name]](), class = "fsknn_argument_error", info = name)
   }

@@ -474,7 +474,7 @@ test_that("a column of names with missing ones becomes row names", {
 
 test_that("the path of a known file names its reader", {
   for (case in list(
-    c("a.cibm", "read_points(x, "cibm")"), c("a.ibin", "read_knn(x)"),
+    c("a.cibm", "read_points(x)"), c("a.ibin", "read_knn(x)"),
     c(
       "GSE1_series_matrix.txt.gz",
       "read.delim(x, comment.char = \"!\", row.names = 1)"

@@ -669,7 +669,7 @@ test_that("pictures take values by name", {
     ),
     "make.names", class = "fsknn_argument_error"
   )
-  for (arg in c("labels", "colour")) {
+  for (arg in c("text", "colour")) {
     told <- list(edges, "p-1")
     told[[arg]] <- stats::setNames(1:24, make.names(points_called))
     expect_error(
@@ -678,10 +678,10 @@ test_that("pictures take values by name", {
     )
   }
   symbols <- paste0("gene", 1:24)
-  picture <- plot_neighbourhood(edges, "p-1", labels = symbols)
+  picture <- plot_neighbourhood(edges, "p-1", text = symbols)
   expect_true("gene1" %in% picture$data$label)
   expect_error(
-    plot_neighbourhood(edges, "p-1", labels = symbols[-1]), "23 values",
+    plot_neighbourhood(edges, "p-1", text = symbols[-1]), "23 values",
     class = "fsknn_argument_error"
   )
 })

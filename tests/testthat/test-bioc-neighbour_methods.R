@@ -58,7 +58,7 @@ test_that("findKNN() finds what plain R finds", {
   for (distance in names(theirs)) {
     param <- FsknnParam(distance)
     for (num_features in c(1, 5, 20)) {
-      x <- matrix(uniform_numbers(150 * num_features, seed = 2), 150)
+      x <- matrix(uniform_numbers(60 * num_features, seed = 2), 60)
       most <- plain_nearest(x, k = 20, distance = distance, self = TRUE)
       for (k in c(1, 5, 20)) {
         found <- findKNN(x, k = k, BNPARAM = param)
@@ -78,11 +78,12 @@ test_that("queryKNN() finds what plain R finds", {
   skip_if_no_neighbours()
   for (distance in names(theirs)) {
     param <- FsknnParam(distance)
-    x <- matrix(uniform_numbers(300 * 5, seed = 3), 300)
+    x <- matrix(uniform_numbers(100 * 5, seed = 3), 100)
     y <- matrix(uniform_numbers(40 * 5, seed = 4), 40)
+    most <- plain_nearest(x, y, 20, distance)
     for (k in c(1, 5, 20)) {
       found <- queryKNN(x, query = y, k = k, BNPARAM = param)
-      expected <- plain_nearest(x, y, k, distance)
+      expected <- lapply(most, function(of) of[, seq_len(k), drop = FALSE])
       expect_identical(found$index, expected$index)
       expect_equal(found$distance, expected$distance)
     }
@@ -474,7 +475,7 @@ test_that("findNeighbors() finds what plain R finds, each point itself too", {
   for (distance in names(theirs)) {
     param <- FsknnParam(distance)
     for (num_features in c(1, 5)) {
-      x <- matrix(uniform_numbers(150 * num_features, seed = 7), 150)
+      x <- matrix(uniform_numbers(50 * num_features, seed = 7), 50)
       y <- matrix(uniform_numbers(20 * num_features, seed = 8), 20)
       for (threshold in c(0.1, 0.5, 1)) {
         found <- findNeighbors(
@@ -619,6 +620,8 @@ test_that("findMutualNN() and bluster find the same by any exact way", {
 })
 
 test_that("scran's graphs and scater's UMAP take the parameter", {
+  # Both call bluster and findKNN(), as above, and take 10 s to load.
+  skip_unless_long()
   skip_if_no_neighbours()
   skip_if_not_installed("SingleCellExperiment")
   set <- SingleCellExperiment::SingleCellExperiment(

@@ -30,7 +30,7 @@ start_worker <- function(folder, before = character(), pause = 0.05) {
 end_child <- function(child) tools::pskill(child$pid, tools::SIGKILL)
 
 test_that("a folder is worked in by hand, and collected, for every search", {
-  withr::local_options(fsknn.split_size = 30L)
+  withr::local_options(fsknn.split_size = 40L)
   x <- random_matrix(100, 9)
   rownames(x) <- paste0("g", 1:100)
   x[17, ] <- 1
@@ -107,13 +107,13 @@ test_that("several processes do each task once", {
   expect_identical(sum(status$done_by$tasks), 45L)
 })
 
-# With FSKNN_LONG_TESTS=1 there are 200 runs instead of 6.
+# With FSKNN_LONG_TESTS=1 there are 200 runs instead of 3.
 test_that("several callers of one folder all give the answer", {
   skip_on_os("windows")
   withr::local_options(fsknn.split_size = 60L)
   x <- random_matrix(600, 12)
   whole <- knn_search(x, 5, backend = "cpu", num_threads = 1)
-  for (run in seq_len(if (is_long()) 200 else 6)) {
+  for (run in seq_len(if (is_long()) 200 else 3)) {
     folder <- withr::local_tempdir()
     found <- parallel::mclapply(1:4, function(caller) {
       tryCatch(

@@ -78,9 +78,7 @@ test_that("the answer of workers is that of one process", {
 
 test_that("workers that are up stay so, and take one call after another", {
   skip_if_not_installed("BiocParallel")
-  for (param in params_here()) {
-    BiocParallel::bpstart(param)
-    withr::defer(BiocParallel::bpstop(param))
+  for (param in params_up()) {
     for (seed in 1:2) {
       x <- random_matrix(200, 9, seed = seed)
       whole <- knn_search(x, 5, backend = "cpu")
@@ -99,7 +97,6 @@ test_that("workers that are up stay so, and take one call after another", {
       knn_search(x, 3, backend = "cpu")
     )
     expect_true(BiocParallel::bpisup(param))
-    BiocParallel::bpstop(param)
   }
 })
 
@@ -245,7 +242,8 @@ test_that("workers work after the parent used threads, and change no seed", {
   x <- random_matrix(2000, 40)
   whole <- knn_search(x, 5, num_threads = 2, backend = "cpu")
   withr::local_seed(1)
-  for (param in params_here()) {
+  # Only forks share the parent's threads.
+  for (param in list(params_here()$forked, params_up()$snow)) {
     before <- .Random.seed
     expect_identical(
       knn_search(x, 5, num_threads = 2, backend = "cpu", BPPARAM = param), whole

@@ -292,6 +292,8 @@ test_that("uwot takes our neighbours", {
 })
 
 test_that("Seurat takes our neighbours", {
+  # It takes 10 s to load. Other tests make objects of its class.
+  skip_unless_long()
   skip_if_not_installed("Seurat")
   x <- random_matrix(50, 4)
   rownames(x) <- paste0("cell", 1:50)

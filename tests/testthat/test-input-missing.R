@@ -420,17 +420,26 @@ test_that("`na = \"mean\"` is the same for data that do not fit in memory", {
   ask <- function(x, ...) {
     knn_search(x, 4, ..., na = "mean", constant = "isolate", max_memory = 1e3)
   }
+  # Which metric is asked for does not matter to the reading of blocks, but for
+  # the preparation of rows.
+  metrics <- all_metrics()
+  prepared <- c("spearman", "bicor", "cosine", "manhattan", "proportional")
+  if (!is_long()) {
+    metrics <- metrics[
+      metrics$metric %in% prepared & metrics$sign == "signed",
+    ]
+  }
   for_all_metrics(function(metric, sign, backend) {
     if (fsknn:::metric_facts(metric)$binary) {
       return()
     }
-    for (lazy in blocks) {
+    for (lazy in if (metric == "spearman") blocks else blocks[1]) {
       expect_identical(
         ask(lazy, metric, sign, backend = backend),
         ask(x, metric, sign, backend = backend)
       )
     }
-  })
+  }, metrics)
   weights <- c(0, 1, 2, 3, 0, 1, 1, 1, 0.5)
   for (lazy in blocks) {
     for (metric in c("pearson", "spearman")) {

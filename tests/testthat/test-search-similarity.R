@@ -52,9 +52,9 @@ data_of <- function(metric, num_points = 70, num_features = 11) {
 test_that("bytes are floor(255 c) of the double c, of all small pairs", {
   local_folder()
   cases <- list(
-    list(counts_matrix(200, 3, 12), "proportional"),
-    list(sparse_counts(150, 7), "proportional"),
-    list(binary_points(150, 13), "sorensen")
+    list(counts_matrix(120, 3, 12), "proportional"),
+    list(sparse_counts(100, 7), "proportional"),
+    list(binary_points(100, 13), "sorensen")
   )
   for (case in cases) {
     x <- case[[1]]
@@ -156,7 +156,7 @@ test_that("work in a folder, and data that are not held, tell the same", {
       ask <- verbs[[verb]]
       edges <- ask(x)
       expect_similarity(edges, pair_similarity(x, metric), metric)
-      withr::with_options(list(fsknn.split_size = 30), {
+      withr::with_options(list(fsknn.split_size = 50), {
         expect_identical(ask(x, checkpoint = "work"), edges)
       })
       expect_identical(knn_collect("work"), edges)

@@ -90,16 +90,13 @@ test_that("records are two numbers from 0 and a float, in either byte order", {
   edges <- threshold_graph(x, 0.6, "proportional")
   for (order in c("little", "big")) {
     write_comet_metrics(edges, "records", byte_order = order)
-    connection <- base::file("records", "rb")
-    for (row in seq_len(nrow(edges))) {
-      numbers <- readBin(connection, "integer", 2, size = 4, endian = order)
-      value <- readBin(connection, "double", 1, size = 4, endian = order)
-      expect_identical(
-        rownames(x)[numbers + 1], c(edges$from[[row]], edges$to[[row]])
-      )
-      expect_identical(value, to_float(edges$similarity[[row]]))
-    }
-    close(connection)
+    bytes <- matrix(bytes_of("records"), nrow = 12)
+    ends <- readBin(as.vector(bytes[1:8, ]), "integer", 1e4, 4, endian = order)
+    expect_identical(rownames(x)[ends + 1], c(rbind(edges$from, edges$to)))
+    expect_identical(
+      readBin(as.vector(bytes[9:12, ]), "double", 1e4, 4, endian = order),
+      to_float(edges$similarity)
+    )
     back <- read_comet_metrics("records", byte_order = order, num_points = 40)
     expect_identical(rownames(x)[back$from], edges$from)
     expect_identical(rownames(x)[back$to], edges$to)

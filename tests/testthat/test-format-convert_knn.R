@@ -156,13 +156,6 @@ test_that("a list that holds one set of neighbours is that set", {
     as_knn(list(euclidean = there, other = 1))
     as_knn(list())
   })
-  skip_if_not_installed("uwot")
-  x <- random_matrix(40, 5)
-  found <- uwot::umap(
-    x, n_neighbors = 5, nn_method = "fnn", ret_nn = TRUE, n_epochs = 1,
-    init = "rand", n_threads = 1, n_sgd_threads = 1
-  )
-  expect_identical(as_knn(found$nn)$index, exact()$index)
 })
 
 test_that("a neighbour that is there twice makes no edges", {
@@ -292,8 +285,6 @@ test_that("uwot takes our neighbours", {
 })
 
 test_that("Seurat takes our neighbours", {
-  # It takes 10 s to load. Other tests make objects of its class.
-  skip_unless_long()
   skip_if_not_installed("Seurat")
   x <- random_matrix(50, 4)
   rownames(x) <- paste0("cell", 1:50)
@@ -376,7 +367,9 @@ test_that("what uwot returns as a whole has neighbours", {
     x, n_neighbors = 5, nn_method = "fnn", ret_nn = TRUE, n_epochs = 2,
     n_threads = 1, n_sgd_threads = 1
   ))
-  expect_identical(as_knn(whole)$index, knn_search(x, 4, "euclidean")$index)
+  index <- knn_search(x, 4, "euclidean")$index
+  expect_identical(as_knn(whole)$index, index)
+  expect_identical(as_knn(whole$nn)$index, index)
 })
 
 test_that("of RANN's radius search it is said what is missing", {

@@ -116,6 +116,17 @@ expect_same_values <- function(actual, expected) {
   testthat::expect_identical(values_of(actual), values_of(expected))
 }
 
+# Replaces a share of the values by missing ones.
+with_holes <- function(x, share, seed = 1) {
+  withr::with_seed(seed, x[sample(length(x), share * length(x))] <- NA)
+  x
+}
+
+unname_rows <- function(x) {
+  rownames(x) <- NULL
+  x
+}
+
 # What a diffusion map is made of.
 near <- function(x, k) knn_search(x, k, metric = "euclidean", backend = "cpu")
 

@@ -119,9 +119,7 @@ test_that("each byte of what the search is, is looked at", {
   # Only digits and letters are replaced by others, so that the file stays text.
   for (at in seq(1, length(bytes), by = if (is_long()) 1 else 11)) {
     writeBin(replace(bytes, at, xor(bytes[[at]], as.raw(1))), file)
-    expect_error(
-      in_folder(search, x, folder), class = "fsknn_checkpoint_error"
-    )
+    expect_error(in_folder(search, x, folder), class = "fsknn_checkpoint_error")
   }
 })
 
@@ -288,9 +286,7 @@ test_that("a folder's name reaches no other folder", {
   search <- kept_searches()$lists
   local_folder()
   # These are names of unfinished files in this version and an earlier one.
-  unfinished <- paste0(
-    "fsknn-task-000001.part-", c("00000000deadbeef", "77")
-  )
+  unfinished <- paste0("fsknn-task-000001.part-", c("00000000deadbeef", "77"))
   own <- c("run*", "run[12]", "run?")
   others <- c("run1", "run2")
   for (folder in c(own, others)) {
@@ -301,9 +297,7 @@ test_that("a folder's name reaches no other folder", {
     suppressMessages(in_folder(search, x, folder))
     expect_length(list.files(folder, "part"), 1)
   }
-  expect_true(all(file.exists(
-    file.path(rep(others, each = 2), unfinished)
-  )))
+  expect_true(all(file.exists(file.path(rep(others, each = 2), unfinished))))
 })
 
 test_that("R's options change neither the words nor what the search is", {
@@ -386,9 +380,7 @@ test_that("parts that are none are refused, not copied", {
   expect_error(put(double(3), double(2), 2), "no part")
   expect_error(put(matrix(0, 5, 0), 1, 0), "no part")
   put(whole, as.double(1:6), 3)
-  expect_identical(
-    whole, rbind(matrix(0, 3, 3), matrix(as.double(1:6), 2))
-  )
+  expect_identical(whole, rbind(matrix(0, 3, 3), matrix(as.double(1:6), 2)))
   lists <- function(...) fsknn:::cpp_lists_of(...)
   for (counts in list(3L, c(-1L, 3L), c(5L, -3L), NA_integer_, integer(),
                       c(.Machine$integer.max, 1L))) {

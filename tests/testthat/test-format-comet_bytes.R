@@ -35,11 +35,9 @@ test_that("what has no byte is an error, and leaves what was there", {
   x[2, ] <- 0
   error <- expect_error(write_comet_bytes(x, file), class = "fsknn_error")
   expect_false(grepl("constant =", conditionMessage(error), fixed = TRUE))
-  expect_error(write_comet_bytes(x), class = "fsknn_argument_error")
+  expect_wrong(write_comet_bytes(x))
   expect_error(write_comet_bytes(x - 1, file), class = "fsknn_error")
-  expect_error(write_comet_bytes(x, file, 4), class = "fsknn_argument_error")
-  expect_error(
-    write_comet_bytes(x[3:4, ], file, 3), class = "fsknn_argument_error"
-  )
+  expect_wrong(write_comet_bytes(x, file, 4))
+  expect_wrong(write_comet_bytes(x[3:4, ], file, 3))
   expect_identical(bytes_of(file), before)
 })

@@ -70,8 +70,8 @@ test_that("dplyr's verbs keep what triples have beside them, and no more", {
     expect_s3_class(part, "fsknn_triples")
     expect_identical(attr(part, "vertices"), attr(triples, "vertices"))
     expect_null(attr(part, "checksum"))
-    expect_error(combine_triples(part, rest), class = "fsknn_argument_error")
-    expect_error(combine_triples(part), class = "fsknn_argument_error")
+    expect_wrong(combine_triples(part, rest))
+    expect_wrong(combine_triples(part))
   }
   expect_identical(
     attr(dplyr::mutate(triples, place = 1), "checksum"),

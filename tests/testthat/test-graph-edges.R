@@ -176,10 +176,7 @@ test_that("a column that is no vector is an error that names it", {
       bad <- edges
       bad[[column]] <- wrong
       for (verb in verbs) {
-        expect_error(
-          verb(bad), paste0("`", column, "` is"),
-          class = "fsknn_argument_error"
-        )
+        expect_wrong(verb(bad), paste0("`", column, "` is"))
       }
     }
   }

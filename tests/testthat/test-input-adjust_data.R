@@ -175,9 +175,7 @@ test_that("splits and checkpoints keep to the covariates", {
   }
   expected <- by()
   expect_identical(by(checkpoint = folder), expected)
-  expect_identical(
-    suppressMessages(by(checkpoint = folder)), expected
-  )
+  expect_identical(suppressMessages(by(checkpoint = folder)), expected)
   samples$age[[3]] <- samples$age[[3]] + 1
   expect_error(
     by(checkpoint = folder), "The values of `adjust` were others",
@@ -215,10 +213,7 @@ test_that("what a formula computes is matched by its names", {
   data <- data.frame(age = unname(age))
   data$age <- stats::setNames(data$age, letters[1:14])
   expect_equal(knn_graph(x, 2, adjust = ~ age, data = data), right)
-  expect_error(
-    knn_graph(x, 2, adjust = ~ other$age[-1]), "no value: \"S",
-    class = "fsknn_argument_error"
-  )
+  expect_wrong(knn_graph(x, 2, adjust = ~ other$age[-1]), "no value: \"S")
 })
 
 test_that("text that takes all there is of the points is named", {

@@ -102,9 +102,7 @@ test_that("waiting for the disk or the network has a name", {
     of(), of(disk = 1e9), of(network = 1e8),
     of(network = 1e8, devices_per_host = 4), of(disk = 1e7, network = 1e8)
   )) {
-    expect_equal(
-      sum(plan$seconds_a_task[parts]), plan$seconds_a_task[["all"]]
-    )
+    expect_equal(sum(plan$seconds_a_task[parts]), plan$seconds_a_task[["all"]])
     shown <- paste(format(plan), collapse = "\n")
     expect_identical(
       grepl("wait for the", shown), plan$seconds_a_task[["wait"]] > 0
@@ -120,9 +118,7 @@ test_that("waiting for the disk or the network has a name", {
 
 test_that("the plan says what limits the time", {
   limit <- function(hosts, n = 2e6, ...) {
-    hosts_plan(
-      x = c(n, 1000), k = 20, hosts = hosts, num_threads = 8, ...
-    )
+    hosts_plan(x = c(n, 1000), k = 20, hosts = hosts, num_threads = 8, ...)
   }
   expect_identical(limit(2)$limited_by, "search")
   expect_identical(limit(1000)$limited_by, "points")
@@ -156,9 +152,7 @@ test_that("more hosts help where twice as many are predicted faster", {
       })
       seconds <- vapply(plans, function(plan) plan$seconds[["all"]], 0)
       helped <- vapply(plans, function(plan) plan$more_help, NA)
-      expect_identical(
-        helped[-8], seconds[-1] < 0.95 * seconds[-8]
-      )
+      expect_identical(helped[-8], seconds[-1] < 0.95 * seconds[-8])
       for (plan in plans) {
         words <- utils::tail(format(plan), 1)
         expect_identical(!grepl("do not help", words), plan$more_help)
@@ -268,9 +262,7 @@ test_that("blocks are planned as a folder makes them", {
       plan <- hosts_plan(x = c(n, 100), k = 20, hosts = 16, memory = memory)
       expect_lte(plan$bytes_host, memory)
       size <- if (plan$cut_by_memory) as.integer(plan$block_points)
-      expect_identical(
-        cut_of_plan(plan), cut_of_folder(n, 100, 20, 16, size)
-      )
+      expect_identical(cut_of_plan(plan), cut_of_folder(n, 100, 20, 16, size))
     }
   }
   expect_match(
@@ -283,9 +275,7 @@ test_that("metrics by differences have a rate of their own", {
   fast <- hosts_plan(metric = "cosine")
   slow <- hosts_plan(metric = "manhattan")
   expect_gt(slow$seconds[["tasks"]], fast$seconds[["tasks"]])
-  expect_identical(
-    hosts_plan(metric = "euclidean")$seconds, fast$seconds
-  )
+  expect_identical(hosts_plan(metric = "euclidean")$seconds, fast$seconds)
 })
 
 test_that("a plan of many hosts prints, and is a row", {
@@ -315,7 +305,7 @@ test_that("a plan of many hosts prints, and is a row", {
 })
 
 test_that("what is wrong, or not known, is said in words", {
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_plan(c(100, 5), k = 2, memory = "1 GB")
     knn_plan(c(100, 5), k = 2, hosts = 0)
     knn_plan(c(100, 5), k = 2, hosts = 2.5)

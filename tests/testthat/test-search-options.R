@@ -113,9 +113,7 @@ test_that("the metric is Euclidean where a reduced dimension is taken", {
   }
   for (call in calls) {
     given <- plain(call(set, dimred = "PCA"))
-    expect_equal(
-      given, plain(call(set, dimred = "PCA", metric = "euclidean"))
-    )
+    expect_equal(given, plain(call(set, dimred = "PCA", metric = "euclidean")))
     expect_false(isTRUE(all.equal(
       given, plain(call(set, dimred = "PCA", metric = "pearson"))
     )))

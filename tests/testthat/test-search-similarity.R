@@ -131,9 +131,7 @@ test_that("so have graphs, matrices and files of them", {
   found <- utils::read.csv("found.csv")
   expect_identical(names(found), names(edges))
   expect_identical(found$similarity, edges$similarity)
-  threshold_graph(
-    x, 0.1, "proportional", file = "found.bin", format = "comet"
-  )
+  threshold_graph(x, 0.1, "proportional", file = "found.bin", format = "comet")
   write_comet_metrics(edges, "edges.bin")
   expect_identical(bytes_of("found.bin"), bytes_of("edges.bin"))
   as_float <- function(x) {
@@ -192,9 +190,7 @@ test_that("thresholds and bins compare that double, not 1 - distance", {
     }
     local_folder()
     for (at in which(least < 0.5)[1:6]) {
-      found <- threshold_graph(
-        x, least[[at]], metric, file = "some.csv"
-      )
+      found <- threshold_graph(x, least[[at]], metric, file = "some.csv")
       expect_identical(found$count, wanted[[at]])
       expect_identical(nrow(utils::read.csv("some.csv")) + 0, wanted[[at]])
     }
@@ -267,9 +263,7 @@ test_that("CoMet's published checksums of pairs and of triples are met", {
   x <- rbind(c(1, 2), c(3, 4), c(2, 1), c(4, 3))
   edges <- threshold_graph(x, 0, "proportional")
   expect_identical(
-    comet_checksum(
-      list(edges$from - 1, edges$to - 1), edges$similarity, 4
-    ),
+    comet_checksum(list(edges$from - 1, edges$to - 1), edges$similarity, 4),
     parse_checksum("0-82898256547-645082804690974176")
   )
   triples <- threshold_triples(x, 0)

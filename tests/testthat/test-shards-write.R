@@ -56,8 +56,6 @@ test_that("shards hold the answer, to the last bit, however they are cut", {
   }
 })
 
-`%||%` <- function(a, b) if (is.null(a)) b else a
-
 test_that("places without a neighbour are NA", {
   x <- random_matrix(40, 9)
   x[c(7, 30), ] <- 5

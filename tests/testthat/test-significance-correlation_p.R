@@ -136,9 +136,7 @@ test_that("bicor's is WGCNA's", {
   for (alternative in alternatives) {
     known <- WGCNA::bicorAndPvalue(x[, 1], x[, 2:6], alternative = alternative)
     expect_equal(
-      correlation_p_value(
-        drop(known$bicor), 25, 0, "bicor", alternative
-      ),
+      correlation_p_value(drop(known$bicor), 25, 0, "bicor", alternative),
       drop(known$p), tolerance = 1e-12, ignore_attr = TRUE
     )
   }

@@ -199,9 +199,7 @@ test_that("an ExpressionSet and a SummarizedExperiment are filtered", {
   )
   expect_identical(mdl_filter(set, "state"), expected)
   expect_identical(mdl_filter(set, class), expected)
-  expect_identical(
-    Biobase::exprs(set[expected$keep, ]), x[expected$keep, ]
-  )
+  expect_identical(Biobase::exprs(set[expected$keep, ]), x[expected$keep, ])
 
   skip_if_not_installed("SummarizedExperiment")
   experiment <- SummarizedExperiment::SummarizedExperiment(
@@ -213,7 +211,7 @@ test_that("an ExpressionSet and a SummarizedExperiment are filtered", {
   )
   kept <- experiment[expected$keep, ]
   expect_identical(rownames(kept), names(which(expected$keep)))
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     mdl_filter(experiment, "stat")
     mdl_filter(set, "month of birth")
   })
@@ -222,12 +220,12 @@ test_that("an ExpressionSet and a SummarizedExperiment are filtered", {
 test_that("an experiment without an assay is an error", {
   skip_if_not_installed("SummarizedExperiment")
   empty <- SummarizedExperiment::SummarizedExperiment()
-  expect_snapshot(error = TRUE, mdl_filter(empty, "state"))
+  expect_messages(mdl_filter(empty, "state"))
 })
 
 test_that("a bad class is an error that says what is wrong", {
   x <- random_matrix(3, 6)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     mdl_filter(x)
     mdl_filter(x, NULL)
     mdl_filter(x, 1:5)
@@ -247,7 +245,7 @@ test_that("bad values are an error that says where", {
   class <- rep(0:1, 3)
   missing <- replace(random_matrix(4, 6), c(3, 9), c(NA, Inf))
   rownames(missing) <- letters[1:4]
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     mdl_filter(missing, class)
     mdl_filter(letters, class)
     mdl_filter(matrix(0, 0, 6), class)
@@ -261,7 +259,7 @@ test_that("cuts can only be applied to the rows that they were made from", {
   f <- mdl_filter(x, class)
   expect_identical(mdl_discretise(x[3:1, ], f), mdl_discretise(x, f))
   expect_identical(mdl_discretise(x[c("c", "a"), ], f), mdl_discretise(x, f))
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     mdl_discretise(x[1, , drop = FALSE], f)
     mdl_discretise(x[1:2, ], f)
     mdl_discretise(f, x)

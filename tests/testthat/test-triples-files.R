@@ -86,7 +86,7 @@ test_that("a file of triples prints, and wrong ones are errors", {
     threshold_triples(x, 0.5, file = "found.csv")
     threshold_triples(x, 0.5, stage = c(1, 2), file = "found", format = "comet")
   })
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     threshold_triples(x, 0.5, file = "found.txt")
     threshold_triples(x, 0.5, file = "none/found.csv")
     threshold_triples(x, 0.5, file = "found.bin.gz", format = "comet")

@@ -15,7 +15,7 @@ test_that("hard matrices give exactly the brute-force answer", {
           label = paste(name, metric, sign, backend, "k =", k)
         )
       }
-    })
+    }, few_signs())
   }
 })
 

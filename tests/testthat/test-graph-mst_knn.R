@@ -76,7 +76,7 @@ test_that("tree and clusters are those by definition, for every metric", {
       expect_naive(
         found, core_distances(x, metric, sign), paste(name, metric, sign)
       )
-    })
+    }, few_signs())
   }
   # If lists determined all trees, these would not test the search.
   expect_gt(searched, 40)
@@ -271,11 +271,7 @@ test_that("it is printed in a few lines", {
 })
 
 test_that("24,158 points take seconds", {
-  skip_on_cran()
-  skip_on_covr()
-  skip_if_not(
-    identical(Sys.getenv("NOT_CRAN"), "true"), "Takes a second or two"
-  )
+  skip_unless_long()
   withr::local_options(fsknn.num_threads = 2)
   factors <- matrix(stats::qnorm(uniform_numbers(40 * 295, 3)), 40)
   # The numbers are cheap to make, because this test is about time.

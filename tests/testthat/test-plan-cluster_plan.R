@@ -227,24 +227,23 @@ test_that("blocks are planned as a folder makes them", {
   cut_of_plan <- function(plan) {
     c(plan$num_blocks, plan$num_tasks, plan$block_points)
   }
-  for (n in c(301, 1e6, 2e7)) {
-    for (d in c(10, 20000)) {
-      for (k in c(1, 300, 5000)) {
-        for (hosts in c(1, 16, 30000)) {
-          for (gpus in 0:1) {
-            plan <- hosts_plan(
-              x = c(n, d), k = min(k, n - 1), hosts = hosts,
-              devices_per_host = gpus
-            )
-            expect_identical(cut_of_plan(plan), cut_of_folder(
-              n, d, plan$k, hosts, backend = if (gpus) "cuda" else "cpu"
-            ))
-            expect_lte(plan$num_blocks, 201)
-            expect_false(plan$cut_by_memory)
-          }
-        }
-      }
-    }
+  cases <- expand.grid(
+    n = c(301, 1e6, 2e7), d = c(10, 20000), k = c(1, 300, 5000),
+    hosts = c(1, 16, 30000), gpus = 0:1
+  )
+  # Every fifth has each two values of two columns together.
+  for (row in if (is_long()) 1:108 else seq(1, 108, 5)) {
+    case <- as.list(cases[row, ])
+    plan <- hosts_plan(
+      x = c(case$n, case$d), k = min(case$k, case$n - 1), hosts = case$hosts,
+      devices_per_host = case$gpus
+    )
+    expect_identical(cut_of_plan(plan), cut_of_folder(
+      case$n, case$d, plan$k, case$hosts,
+      backend = if (case$gpus) "cuda" else "cpu"
+    ))
+    expect_lte(plan$num_blocks, 201)
+    expect_false(plan$cut_by_memory)
   }
   # The results of a task fit, unless there are too many tasks.
   plan <- hosts_plan(x = c(1e6, 10), k = 1000)

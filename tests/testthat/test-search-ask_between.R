@@ -90,7 +90,7 @@ test_that("hard matrices go by blocks, too", {
         by_blocks(search, 3, twice = TRUE), at_once(search),
         label = paste(name, metric, sign, backend)
       )
-    })
+    }, few_signs())
   }
 })
 

@@ -56,7 +56,7 @@ test_that("lists by block are those of a loop, under all metrics", {
           label = paste(metric, sign, backend, between)
         )
       }
-    })
+    }, few_signs())
   }
 })
 

@@ -52,9 +52,9 @@ data_of <- function(metric, num_points = 70, num_features = 11) {
 test_that("bytes are floor(255 c) of the double c, of all small pairs", {
   local_folder()
   cases <- list(
-    list(counts_matrix(120, 3, 12), "proportional"),
-    list(sparse_counts(100, 7), "proportional"),
-    list(binary_points(100, 13), "sorensen")
+    list(counts_matrix(200, 3, 12), "proportional"),
+    list(sparse_counts(150, 7), "proportional"),
+    list(binary_points(150, 13), "sorensen")
   )
   for (case in cases) {
     x <- case[[1]]

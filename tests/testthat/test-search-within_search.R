@@ -49,7 +49,7 @@ test_that("hard matrices have their neighbours within a distance, too", {
         within_by_definition(x, limit, metric, sign),
         label = paste(name, metric, sign, backend)
       )
-    })
+    }, few_signs())
   }
 })
 

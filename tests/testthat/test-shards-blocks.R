@@ -99,7 +99,7 @@ test_that("blocks of any size give the same", {
   )
   plain <- knn_search(x, 6, "manhattan")
   forest <- spanning_forest(convert_knn(plain, "edges"))
-  for (at_once in c(1, 6, 50, 77, 1e6)) {
+  for (at_once in c(1, 50, 1e6)) {
     expect_identical(
       fsknn:::sparse_of_shards(shards, NULL, NULL, at_once), as_sparse(plain)
     )

@@ -368,7 +368,7 @@ test_that("strata without a sample that weighs are nothing to permute in", {
 })
 
 test_that("p-values are uniform or above, and the family is at its level", {
-  num_sets <- 120
+  num_sets <- if (is_long()) 120 else 60
   p <- vapply(seq_len(num_sets), function(seed) {
     withr::local_seed(seed)
     factors <- matrix(stats::rnorm(2 * 24), 2)[rep(1:2, each = 10), ]

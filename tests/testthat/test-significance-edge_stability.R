@@ -78,7 +78,7 @@ test_that("an edge's stability is the share of graphs that have it", {
       expect_identical(others$distance, all$distance[at], label = label)
       expect_identical(others$correlation, all$correlation[at])
     }
-  })
+  }, few_signs())
 })
 
 test_that("weights, subsets and missing values go along", {
@@ -231,7 +231,7 @@ test_that("points that do not vary in a resample are absent and counted", {
 })
 
 test_that("a seed repeats the answer for threads, workers and checkpoints", {
-  x <- grouped_rows(200, 20)
+  x <- grouped_rows(80, 20)
   ask <- function(...) {
     withr::with_seed(4, suppressMessages(edge_stability(
       x, 4, 10, backend = "cpu", min_stability = 0.1, ...

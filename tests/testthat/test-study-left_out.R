@@ -65,7 +65,7 @@ test_that("rows without values or variation are left out of every search", {
     attr(edges, "left_out") <- NULL
     expect_identical(edges, others)
     expect_identical(attr(edges, "vertices")$name, rownames(kept))
-  })
+  }, few_signs())
 })
 
 test_that("nothing left out, nothing said", {

@@ -87,10 +87,10 @@ test_that("iris has the known cuts", {
 test_that("cuts and gain are those of the naive reference", {
   for (num_classes in 2:4) {
     class <- rep_len(seq_len(num_classes), 61)
-    f <- expect_naive(shifted(40, class, seed = num_classes), class)
+    f <- expect_naive(shifted(20, class, seed = num_classes), class)
     expect_true(any(f$keep) && !all(f$keep))
-    ties <- small_integers(40, 61, seed = num_classes) +
-      outer(seq_len(40) / 40 > 0.5, class)
+    ties <- small_integers(20, 61, seed = num_classes) +
+      outer(seq_len(20) / 20 > 0.5, class)
     f <- expect_naive(ties, class)
     expect_true(any(f$keep) && !all(f$keep))
   }

@@ -86,7 +86,8 @@ test_that("the topological overlap is that of WGCNA, and by definition", {
       expected <- (a %*% a + a) / (outer(k, k, pmin) + 1 - a)
       diag(expected) <- 1
       expect_equal(as.matrix(tom), expected, tolerance = 1e-12)
-      if (requireNamespace("WGCNA", quietly = TRUE)) {
+      # WGCNA is slow, and knows powers and types no more.
+      if (power == 1 && requireNamespace("WGCNA", quietly = TRUE)) {
         diag(a) <- 1
         theirs <- WGCNA::TOMsimilarity(a, verbose = 0)
         expect_equal(unname(as.matrix(tom)), unname(theirs), tolerance = 1e-12)

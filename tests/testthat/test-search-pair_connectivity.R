@@ -55,7 +55,7 @@ test_that("the fit over all pairs is WGCNA's", {
   x <- base[rep(1:5, c(40, 30, 20, 10, 20)), ] * rep_len(c(1, 1, -1), 120) +
     random_matrix(120, 25, seed = 5)
   powers <- c(1, 2, 4, 6, 12)
-  for (type in network_types) {
+  for (type in if (is_long()) network_types else "signed hybrid") {
     # WGCNA warns that it uses no workers.
     suppressWarnings(utils::capture.output(
       theirs <- WGCNA::pickSoftThreshold(

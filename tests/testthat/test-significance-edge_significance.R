@@ -246,7 +246,7 @@ test_that("without a common scale points are held against their own null", {
 })
 
 test_that("a seed repeats the answer for threads, workers and checkpoints", {
-  x <- paired_rows(120, 16)
+  x <- paired_rows(60, 16)
   edges <- knn_graph(x, 3, backend = "cpu")
   ask <- function(seed = 9, ...) {
     withr::with_seed(seed, suppressMessages(edge_significance(

@@ -185,7 +185,7 @@ test_that("the time limit is kept, and the answer does all the same", {
   for (solver in c("none", "auto")) {
     seconds <- cpu_seconds(
       found <- alpha_beta_k(
-        x, class, alpha = 20, time_limit = 0.5, solver = solver
+        x, class, alpha = 20, time_limit = 0.2, solver = solver
       )
     )
     expect_lt(seconds, 10)

@@ -231,7 +231,7 @@ test_that("workers of BiocParallel find the same", {
     BiocParallel::bpstart
   )
   withr::defer(lapply(up, BiocParallel::bpstop))
-  params <- c(up, BiocParallel::MulticoreParam(2), BiocParallel::SerialParam())
+  params <- c(up, BiocParallel::SerialParam())
   for (call in calls) {
     whole <- eval(call)
     for (param in params) {
@@ -251,8 +251,9 @@ test_that("what a search holds is given back when it ends, not as garbage", {
     # Releasing twice is allowed.
     give_back(handle)
   })
+  # What earlier tests left does not count.
+  gc()
   expect_given_back <- function(call) {
-    gc()
     given_back <<- 0L
     call()
     expect_gte(given_back, 1L)

@@ -118,7 +118,7 @@ metric_of_distance <- function(distance, call = caller_env()) {
 # These arguments of knn_search() belong to BiocNeighbors, or would break its
 # callers. They read every index, so no point may lack neighbours.
 not_options <- c(
-  "x", "k", "metric", "...", "constant", "subset", "points", "assay", "dimred",
+  "x", "k", "metric", "constant", "subset", "points", "assay", "dimred",
   "BPPARAM", "checkpoint", "adjust", "data", "block", "between", "output"
 )
 
@@ -133,7 +133,7 @@ check_neighbour_options <- function(distance, options, call = caller_env()) {
   if (any(names == "")) {
     abort_argument("Arguments after {.arg distance} must be named.", call)
   }
-  known <- setdiff(names(formals(knn_search)), not_options)
+  known <- setdiff(c("sign", option_names()), not_options)
   unknown <- setdiff(names, known)
   if (length(unknown) > 0) {
     nearest <- nearest_spelling(unknown[[1]], known)

@@ -135,7 +135,7 @@ define_builder <- function(a) {
 }
 
 is_default_option <- function(option, value) {
-  default <- eval(formals(knn_search)[[option]])
+  default <- option_default(option)
   is.null(value) || identical(value, utils::head(default, 1))
 }
 

@@ -8,7 +8,7 @@
 #'
 #' @details
 #' The pairs of neighbours, each with a distance \eqn{d}, are made symmetric
-#' (`symmetrize`; where both directions have a distance, and not the same one,
+#' (`mode`; where both directions have a distance, and not the same one,
 #' the smaller counts) and weighed:
 #' \deqn{W_{ij} = \exp(-d_{ij}^2 / \epsilon), \quad
 #'   q_i = 1 + \sum_j W_{ij}, \quad
@@ -29,7 +29,7 @@
 #' epsilon is chosen by (\eqn{W_{ii} = 1}{W_ii = 1}), and the walk never stays
 #' where it is (\eqn{W_{ii} = 0}{W_ii = 0} in A). That is destiny's choice too:
 #' with `alpha = 1` and `epsilon = 2 * sigma^2` the eigenvectors are those of
-#' `destiny::DiffusionMap(distance = as_sparse(edges, symmetric = "union"),
+#' `destiny::DiffusionMap(distance = as_sparse(edges, mode = "union"),
 #' sigma = sigma)`.
 #'
 #' **Epsilon.** The sum of all W grows with epsilon, as a power of it while it
@@ -87,7 +87,7 @@
 #' @param edges Neighbours of points with their distances, in any shape that
 #'   [as_knn()] takes: what [knn_search()] gives, an edge data frame of any
 #'   kind, those of other packages; or shards of an answer
-#'   ([read_knn_shards()]), which are read by blocks.
+#'   ([read_knn()]), which are read by blocks.
 #' @param num_components Number of coordinates, a whole number from 1.
 #' @param alpha How much of the points' density is taken out, from 0 (none) to
 #'   1 (default: all, so that coordinates depend on the shape that points lie
@@ -98,12 +98,13 @@
 #' @param local `NULL` (default), or which neighbour's distance scales a point
 #'   (7 is usual): see Details.
 #' @param time Steps of the walk, a whole number from 0.
-#' @param symmetrize `"union"` (default): pairs of which either point is a
+#' @param mode `"union"` (default): pairs of which either point is a
 #'   neighbour of the other; `"mutual"`: those of which both are.
 #' @param ... Must be empty.
 #' @param metric The metric that the distances are of, where `edges` does not
 #'   say (edge data frames and shards do): `NULL` (default) takes them for
 #'   lengths. What matters is whether they are 1 - r.
+#' @inheritParams run_options
 #' @inheritParams snn_graph
 #'
 #' @returns A list of class `diffusion_map`, which prints a summary:
@@ -121,7 +122,7 @@
 #'   * `density` (q), `degree` (d) and `scale` (s, or `NULL`) of each point;
 #'   * `unit`: 1, or the power of two that `epsilon`, `range` and `curve` have
 #'     as unit of length (see Details);
-#'   * `alpha`, `time`, `local`, `symmetrize`, `metric`, `num_pairs`.
+#'   * `alpha`, `time`, `local`, `mode`, `metric`, `num_pairs`.
 #'
 #'   `as.matrix()` gives the coordinates, which are what
 #'   `SingleCellExperiment::reducedDim()` takes; `as.data.frame()` has a row for
@@ -172,7 +173,7 @@
 #' # SingleCellExperiment::reducedDim(sce, "DiffusionMap") <- as.matrix(map)
 diffusion_map <- function(edges, num_components = 10, alpha = 1,
                           epsilon = NULL, local = NULL, time = 1,
-                          symmetrize = c("union", "mutual"), ...,
+                          mode = c("union", "mutual"), ...,
                           metric = NULL, num_threads = NULL) {
   check_no_more(...)
   check_supplied(edges)
@@ -185,8 +186,8 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
     local <- check_whole_number(local, "local", 1, max_edges)
   }
   time <- check_whole_number(time, "time", 0, max_edges)
-  symmetrize <- check_choice(
-    symmetrize, c("union", "mutual"), "symmetrize",
+  mode <- check_choice(
+    mode, c("union", "mutual"), "mode",
     synonyms = c(intersection = "mutual", both = "mutual", either = "union")
   )
   num_threads <- check_num_threads(num_threads)
@@ -200,7 +201,7 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
   }
   names <- nn$names
   joined <- cpp_join_neighbours(
-    nn$index, nn$distance, symmetrize == "mutual", is_one_minus(metric),
+    nn$index, nn$distance, mode == "mutual", is_one_minus(metric),
     local %||% 0L, num_threads
   )
   # The neighbours take as much memory as all that follows.
@@ -223,7 +224,7 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
       list(
         density = walk$density, degree = walk$degree,
         scale = if (!is.null(local)) joined$scales, unit = joined$unit,
-        alpha = alpha, time = time, local = local, symmetrize = symmetrize,
+        alpha = alpha, time = time, local = local, mode = mode,
         metric = metric, num_pairs = joined$num_pairs
       )
     ),

@@ -43,7 +43,7 @@ format_kernel <- function(x) {
       )
     },
     if (is.null(x$local)) ")", ", ", tally(x$num_pairs, "pair"), " (",
-    x$symmetrize, ")"
+    x$mode, ")"
   )
 }
 

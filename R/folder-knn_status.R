@@ -1,9 +1,9 @@
 #' How far the work in a folder is
 #'
-#' What is done of a search in a folder (see [knn_work()]), who works on what,
+#' What is done of a search in a folder (see [knn_worker()]), who works on what,
 #' and when it will be ready.
 #'
-#' @inheritParams knn_work
+#' @inheritParams knn_worker
 #'
 #' @returns A list of class `knn_status`, with a print method:
 #'   * `folder`, and `made_by`: the metric, k, points and features of the
@@ -20,7 +20,7 @@
 #'     tasks: how many `tasks`, and in how many `seconds` each, on average;
 #'   * `seconds_left`: how long the rest takes by as many workers as there are
 #'     now; `NA` where nobody works, or nothing is done yet.
-#' @seealso [knn_work()], [knn_collect()]
+#' @seealso [knn_worker()], [knn_collect()]
 #' @export
 #' @examples
 #' x <- matrix(rnorm(100 * 12), nrow = 100)

@@ -40,18 +40,14 @@
 #' @param x Points in rows, as for [knn_graph()]: a matrix or data frame. Or a
 #'   graph: an edge data frame from [knn_graph()], or an igraph graph made of it
 #'   by [as_igraph()]; its k must be at least floor(ln n).
-#' @param ... Must be empty.
+#' @param ... For a matrix: [point options][point_options()] and [run
+#'   options][run_options()], by name. `BPPARAM` and `checkpoint` serve the
+#'   search for the nearest neighbours, which takes most of the time. The tree
+#'   is built in this process. For a graph: must be empty.
 #' @param k The largest number of nearest neighbours that count: floor(ln n)
 #'   where that is smaller, and where `k` is `NULL` (default). A smaller one
 #'   gives more clusters. `"connected"`: the smallest for which the kNN graph is
 #'   connected, as the first papers have it.
-#' @param na What to do with missing values: `"error"` (default), or `"mean"`,
-#'   which takes the mean of what the row has in their place (see
-#'   [knn_search()]). For each pair over its own samples give the graph:
-#'   `mst_knn(knn_graph(x, na = "pairwise"))`.
-#' @param BPPARAM,checkpoint As for [knn_search()], for the points' nearest
-#'   neighbours, which most of the time goes into: they are dealt out, or kept.
-#'   The tree is made of them in this process, each time.
 #' @inheritParams knn_graph
 #'
 #' @returns An object of class `mst_knn`, a list of
@@ -70,7 +66,6 @@
 #'
 #'   An isolated point (`constant = "isolate"`) is a cluster of its own.
 #' @inheritSection knn_search Errors
-#' @inheritSection knn_search Covariates
 #' @references
 #' Inostroza-Ponta M (2008). *An Integrated and Scalable Approach Based on
 #' Combinatorial Optimization Techniques for the Analysis of Microarray Data*.
@@ -104,21 +99,10 @@ mst_knn <- function(x, ...) {
 
 #' @rdname mst_knn
 #' @export
-mst_knn.default <- function(x, metric = NULL, sign = "signed", ...,
-                            k = NULL, constant = c("error", "isolate"),
-                            backend = c("auto", "cuda", "cpu"), devices = NULL,
-                            num_threads = NULL, chunk_size = NULL,
-                            progress = NULL, verbose = FALSE,
-                            points = c("rows", "columns"), assay = NULL,
-                            dimred = NULL, BPPARAM = NULL, checkpoint = NULL,
-                            weights = NULL, max_memory = NULL,
-                            na = c("error", "mean"), adjust = NULL,
-                            data = NULL) {
-  check_no_more(...)
+mst_knn.default <- function(x, metric = NULL, sign = "signed", ..., k = NULL) {
   refuse_lost_edges(x)
   most <- check_most(k)
-  na <- check_na_of_tree(na)
-  options <- verb_options()
+  options <- verb_options("mst_knn", ...)
   refuse_below_zero(
     options$metric, "{.fn mst_knn}", "edges of a tree have lengths"
   )
@@ -164,22 +148,6 @@ mst_knn.default <- function(x, metric = NULL, sign = "signed", ...,
     num_covariates = num_covariates(search$request),
     k = if (identical(k, "connected")) most,
     taken_from = search$points$taken_from
-  )
-}
-
-check_na_of_tree <- function(na, call = caller_env()) {
-  if (!identical(na, "pairwise")) {
-    return(check_choice(na, c("error", "mean"), "na", call = call))
-  }
-  abort_argument(
-    c(
-      "{.code na = \"pairwise\"} can't be used with the matrix of the points.",
-      x = "The tree is that of all pairs, and those with too few samples in
-           common have no distance.",
-      i = "Use {.code na = \"mean\"}, or
-           {.code mst_knn(knn_graph(x, na = \"pairwise\"))}."
-    ),
-    call
   )
 }
 

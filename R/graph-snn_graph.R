@@ -16,13 +16,14 @@
 #'
 #' @param x Neighbours, in any shape that [as_knn()] takes: what [knn_search()]
 #'   gives, an edge data frame from [knn_graph()], and others; of shards
-#'   ([read_knn_shards()]) the indices are read by blocks, into 4 bytes a place.
+#'   ([read_knn()]) the indices are read by blocks, into 4 bytes a place.
 #' @param type What similarity is: see Details.
 #' @param ... Must be empty.
 #' @param min_similarity Leave out edges that are less similar than this; 0
 #'   (default) keeps all. Seurat keeps Jaccard indices of at least 1 / 15.
 #' @param names Names of the points. `NULL` (default): those that `x` has, else
 #'   row numbers.
+#' @inheritParams run_options
 #' @inheritParams knn_search
 #'
 #' @returns A data frame of class `knn_edges` with each pair of points once, in

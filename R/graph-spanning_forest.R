@@ -17,11 +17,11 @@
 #' always the same.
 #'
 #' Which points, samples and workers there are, and what becomes of missing
-#' values, is said where the graph is made: see [search_options].
+#' values, is said where the graph is made: see [point_options()].
 #'
 #' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
 #'   of it; an igraph graph made of it by [as_igraph()], with an edge attribute
-#'   `distance`; or shards of an answer ([read_knn_shards()]), of which some
+#'   `distance`; or shards of an answer ([read_knn()]), of which some
 #'   rows at a time are read.
 #' @param ... Must be empty.
 #'

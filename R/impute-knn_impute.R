@@ -23,7 +23,7 @@
 #' `"pearson"`, which knows no level and no spread, a donor's values are first
 #' brought to the row's own: (value - mean) times the ratio of the standard
 #' deviations, plus the row's mean, all over the columns that both have. With
-#' `weights = "distance"` a donor weighs 1 / distance; where some are at
+#' `weighting = "distance"` a donor weighs 1 / distance; where some are at
 #' distance 0 these alone count. The `sd` of the donors' values says how far
 #' they agree. It is no standard error: donors may agree and be wrong.
 #'
@@ -31,12 +31,12 @@
 #' entries that none of the donors has, and rows without neighbours (under
 #' `"pearson"` those that do not vary) get the mean of their column, over the
 #' rows that are not above `row_max`. A message of class `fsknn_column_means`
-#' counts them, and [imputed_values()] has them with 0 `donors`. Here alone
-#' `impute::impute.knn()` 1.72 gives other values: it takes the first value of
-#' the first column for 0 in that column's mean, leaves 0 in a row that is the
-#' only one above `row_max`, finds neighbours of a row without any value where
-#' `row_max` is 1, and takes two rows with no column in common for 10^5 apart
-#' in each, nearer than those that are farther.
+#' counts them, and the table of imputed values has them with 0 `donors`. Here
+#' alone `impute::impute.knn()` 1.72 gives other values: it takes the first
+#' value of the first column for 0 in that column's mean, leaves 0 in a row that
+#' is the only one above `row_max`, finds neighbours of a row without any value
+#' where `row_max` is 1, and takes two rows with no column in common for 10^5
+#' apart in each, nearer than those that are farther.
 #'
 #' Means of near rows are less spread out than values are, and what is missing
 #' because it is small (as in proteomics) is filled with what is not:
@@ -52,17 +52,16 @@
 #'   above `row_max`, less 1.
 #' @param metric `"euclidean"` (default), `"manhattan"` or `"pearson"`.
 #' @param donors `"nearest"` (default) or `"available"`: see Details.
-#' @param weights `"equal"` (default) or `"distance"`: how much donors weigh.
-#'   (In the searches `weights` are the samples', which can't be given here:
-#'   they are not for pairs over what both have.)
+#' @param weighting `"equal"` (default) or `"distance"`: how much donors weigh.
 #' @param row_max,col_max The largest share of missing values, from 0 to 1: a
 #'   row with more (0.5 by default) gets the columns' means and gives nothing, a
 #'   column with more (0.8) is an error.
 #' @param into For an `ExpressionSet`, a `SummarizedExperiment` and an `EList`:
 #'   the name of the assay that takes the filled values. `NULL` (default)
 #'   replaces the one that was read.
-#' @param min_pairs The fewest columns that two rows must have in common to be
-#'   neighbours. `NULL` (default) is 1, under `"pearson"` 3.
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `.
+#'   `min_pairs` is 1 by default, under `"pearson"` 3.
 #'
 #' @returns `x` without missing values: a matrix of the same kind for a matrix
 #'   (a `DelayedMatrix` whose values come from a file is an `HDF5Matrix` in a
@@ -71,8 +70,23 @@
 #'   session; another `DelayedMatrix` and a `big.matrix` are in memory; a sparse
 #'   `Matrix` has the same form), a data frame for a data frame, and for a
 #'   container the same with one assay, of the kind that was read, replaced or
-#'   added. [imputed_values()] of it says what was filled in. What comes from a
-#'   file is in memory meanwhile, and must fit in `max_memory`.
+#'   added. What comes from a file is in memory meanwhile, and must fit in
+#'   `max_memory`.
+#'
+#'   The result has a table of the imputed values, a data frame of class
+#'   `fsknn_imputed` with one row for each entry that was missing:
+#'   * `row`, `column`: the position in `x`;
+#'   * `value`: the imputed value;
+#'   * `sd`: the standard deviation of the donors' values (with their weights),
+#'     `NA` for fewer than two donors;
+#'   * `donors`: the number of donors; 0 if the value is the column's mean.
+#'
+#'   The table of `filled <- knn_impute(x)` is `attr(filled, "imputed")` for a
+#'   matrix and a data frame, which lose it if they are subset or computed with.
+#'   For a `SummarizedExperiment` and a `DataFrame` it is
+#'   `S4Vectors::metadata(filled)$imputed`, for an `EList` `filled$imputed`, and
+#'   for an `ExpressionSet`
+#'   `Biobase::preproc(Biobase::experimentData(filled))$imputed`.
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a column with more than `col_max` missing,
@@ -91,24 +105,17 @@
 #' holes <- replace(x, sample(length(x), 100), NA)
 #' filled <- knn_impute(holes, k = 5)
 #' sqrt(mean((filled - x)[is.na(holes)]^2))
-#' head(imputed_values(filled))
-knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
-                                             "pearson"),
-                       ..., donors = c("nearest", "available"),
-                       weights = c("equal", "distance"), row_max = 0.5,
-                       col_max = 0.8, into = NULL,
-                       backend = c("auto", "cuda", "cpu"), devices = NULL,
-                       num_threads = NULL, chunk_size = NULL,
-                       max_device_memory = NULL, progress = NULL,
-                       verbose = FALSE, points = c("rows", "columns"),
-                       assay = NULL, BPPARAM = NULL, checkpoint = NULL,
-                       max_memory = NULL, min_pairs = NULL) {
-  check_no_more(...)
+#' attr(filled, "imputed")
+knn_impute <- function(x, k = 10,
+                       metric = c("euclidean", "manhattan", "pearson"), ...,
+                       donors = c("nearest", "available"),
+                       weighting = c("equal", "distance"), row_max = 0.5,
+                       col_max = 0.8, into = NULL) {
   check_supplied(x)
-  options <- impute_options()
-  how <- check_impute(k, donors, weights, row_max, col_max)
+  options <- impute_options("knn_impute", ..., metric = metric)
+  how <- check_impute(k, donors, weighting, row_max, col_max)
   check_into(into, x)
-  check_one_search(how, checkpoint)
+  check_one_search(how, options$long$folder)
   read <- read_holes(x, options)
   how$points <- read
   holes <- find_holes(read$values, how, read, options$num_threads)
@@ -119,27 +126,26 @@ knn_impute <- function(x, k = 10, metric = c("euclidean", "manhattan",
 
 impute_metrics <- c("euclidean", "manhattan", "pearson")
 
-# Called by a verb: verb_options(), whose `weights` are others.
-impute_options <- function(verb = caller_env()) {
-  known <- setdiff(intersect(names(unless_told), ls(verb)), "weights")
-  told <- mget(known, envir = verb)
-  told$metric <- check_choice(
-    told$metric, impute_metrics, "metric", call = verb
-  )
-  told$na <- "pairwise"
-  if (is.null(told$min_pairs) && told$metric != "pearson") {
-    told$min_pairs <- 1
+# Returns the checked options of a verb, and `asked_pairs`, the given min_pairs.
+impute_options <- function(verb, ..., metric, call = caller_env()) {
+  given <- option_list(verb, ..., .call = call)
+  asked_pairs <- given$min_pairs
+  given$metric <- check_choice(metric, impute_metrics, "metric", call = call)
+  given$na <- "pairwise"
+  if (is.null(asked_pairs) && given$metric != "pearson") {
+    given$min_pairs <- 1
   }
-  told$constant <- "isolate"
-  options <- check_options(told, call = verb)
+  given$constant <- "isolate"
+  options <- check_options(given, verb, call)
   # Searches of one call are many, and their answer is no graph.
   options$counts_known <- TRUE
+  options["asked_pairs"] <- list(asked_pairs)
   options
 }
 
 # How entries are made of neighbours. (`points`, for messages, are added when
 # they are read.)
-check_impute <- function(k, donors, weights, row_max, col_max,
+check_impute <- function(k, donors, weighting, row_max, col_max,
                          call = caller_env()) {
   list(
     k = check_whole_number(k, "k", 1, .Machine$integer.max, call = call),
@@ -147,7 +153,7 @@ check_impute <- function(k, donors, weights, row_max, col_max,
       donors, c("nearest", "available"), "donors", call = call
     ) == "available",
     by_distance = check_choice(
-      weights, c("equal", "distance"), "weights", call = call
+      weighting, c("equal", "distance"), "weighting", call = call
     ) == "distance",
     row_max = check_share(row_max, "row_max", call = call),
     col_max = check_share(col_max, "col_max", call = call)
@@ -181,7 +187,7 @@ check_share <- function(value, arg, call = caller_env()) {
 
 # The values in memory, as doubles, points in rows.
 read_holes <- function(x, options, call = caller_env()) {
-  points <- read_points(x, options$input, "x", call = call)
+  points <- take_points(x, options$input, "x", call = call)
   if (is_metafeatures(points$values)) {
     abort_argument(
       c(

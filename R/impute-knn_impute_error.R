@@ -35,7 +35,7 @@
 #'
 #'   Its attributes: `row_means` and `column_means`, the rmse of those;
 #'   `spread`, the standard deviation of the hidden values; `num_hidden`,
-#'   `hide`, `donors`, `weights`. [print()] and [plot()] show it.
+#'   `hide`, `donors`, `weighting`. [print()] and [plot()] show it.
 #' @seealso [knn_impute()]
 #' @export
 #' @examples
@@ -46,29 +46,20 @@
 #' if (requireNamespace("ggplot2", quietly = TRUE)) {
 #'   plot(error)
 #' }
-knn_impute_error <- function(x, fraction = 0.05, k = c(1, 2, 3, 5, 10, 15, 20,
-                                                       30),
+knn_impute_error <- function(x, fraction = 0.05,
+                             k = c(1, 2, 3, 5, 10, 15, 20, 30),
                              metric = c("euclidean", "pearson"), ...,
                              hide = c("random", "low"),
                              donors = c("nearest", "available"),
-                             weights = c("equal", "distance"), row_max = 0.5,
-                             col_max = 0.8,
-                             backend = c("auto", "cuda", "cpu"),
-                             devices = NULL, num_threads = NULL,
-                             chunk_size = NULL, max_device_memory = NULL,
-                             progress = NULL, verbose = FALSE,
-                             points = c("rows", "columns"), assay = NULL,
-                             BPPARAM = NULL, max_memory = NULL,
-                             min_pairs = NULL) {
-  check_no_more(...)
+                             weighting = c("equal", "distance"), row_max = 0.5,
+                             col_max = 0.8) {
   check_supplied(x)
   metrics <- check_metrics(metric)
   asked <- check_ks(k)
   hide <- check_choice(hide, c("random", "low"), "hide")
   check_part(fraction)
-  metric <- metrics[[1]]
-  options <- impute_options()
-  how <- check_impute(max(asked), donors, weights, row_max, col_max)
+  options <- impute_options("knn_impute_error", ..., metric = metrics[[1]])
+  how <- check_impute(max(asked), donors, weighting, row_max, col_max)
   read <- read_holes(x, options)
   how$points <- read
   find_holes(read$values, how, read, options$num_threads)
@@ -78,7 +69,7 @@ knn_impute_error <- function(x, fraction = 0.05, k = c(1, 2, 3, 5, 10, 15, 20,
   holes <- find_holes(values, how, read, options$num_threads)
   verb <- current_env()
   judged <- lapply(metrics, function(metric) {
-    options <- impute_options_of(metric, options, min_pairs)
+    options <- impute_options_of(metric, options)
     judge_metric(values, holes, hidden, truth, asked, how, options, verb)
   })
   new_impute_error(do.call(rbind, judged), values, hidden, truth, hide, how)
@@ -117,10 +108,10 @@ check_part <- function(fraction, call = caller_env()) {
 }
 
 # The same but for the metric.
-impute_options_of <- function(metric, options, min_pairs) {
+impute_options_of <- function(metric, options) {
   options$metric <- metric_facts(metric)
   options["min_pairs"] <- list(
-    min_pairs %||% if (metric != "pearson") 1L
+    options$asked_pairs %||% if (metric != "pearson") 1L
   )
   options
 }
@@ -221,7 +212,7 @@ new_impute_error <- function(table, values, hidden, truth, hide, how) {
     spread = standard_deviation(truth),
     num_hidden = length(hidden), hide = hide,
     donors = if (how$available) "available" else "nearest",
-    weights = if (how$by_distance) "distance" else "equal"
+    weighting = if (how$by_distance) "distance" else "equal"
   )
 }
 
@@ -235,7 +226,7 @@ format.fsknn_impute_error <- function(x, ...) {
     paste0(
       "Error of imputing ", tally(attr(x, "num_hidden"), "hidden value"), " (",
       words[[attr(x, "hide")]], "), donors: ", attr(x, "donors"),
-      if (attr(x, "weights") == "distance") ", by 1 / distance"
+      if (attr(x, "weighting") == "distance") ", by 1 / distance"
     ),
     paste0(
       "Least: ", number(x$rmse[best]), " with k = ", x$k[best], ", ",

@@ -119,27 +119,27 @@ check_no_more <- function(..., .call = caller_env()) {
   }
   name <- names(dots)[[1]]
   if (name == "") {
-    abort_argument(
-      "There is a value too many: all but the first arguments must be named.",
-      .call
-    )
+    abort_too_many(.call)
   }
-  known <- setdiff(names(formals(rlang::caller_fn())), "...")
-  others_have_it <- name %in% not_everywhere
-  meant <- if (!others_have_it || nearest_edits(name, known) == 1) {
-    meant_argument(name, known)
-  }
-  others_have_it <- others_have_it && is.null(meant)
+  abort_no_argument(name, names(formals(rlang::caller_fn())), .call)
+}
+
+abort_too_many <- function(call) {
+  abort_argument(
+    "There is a value too many: all but the first arguments must be named.",
+    call
+  )
+}
+
+# `known` are the names of arguments that exist.
+abort_no_argument <- function(name, known, call) {
+  meant <- meant_argument(name, setdiff(known, "..."))
   abort_argument(
     c(
       "There is no argument {.arg {name}}.",
-      i = if (!is.null(meant)) "Did you mean {.arg {meant}}?",
-      i = if (others_have_it) {
-        "{.code ?search_options} tells which searches have it, and why others do
-         not."
-      }
+      i = if (!is.null(meant)) "Did you mean {.arg {meant}}?"
     ),
-    .call
+    call
   )
 }
 
@@ -191,12 +191,6 @@ meant_argument <- function(name, known) {
 nearest_edits <- function(value, choices) {
   min(utils::adist(value, choices, ignore.case = TRUE))
 }
-
-# Only some searches have these options (see ?search_options).
-not_everywhere <- c(
-  "subset", "BPPARAM", "checkpoint", "weights", "na", "block", "adjust",
-  "data"
-)
 
 # Returns one of several words. A default that is the whole vector means its
 # first. "Did you mean" is suggested for a word that is spelt similarly, or that

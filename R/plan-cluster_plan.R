@@ -2,32 +2,71 @@
 # (see plan-model.R) and the folder's division into tasks
 # (search-block_pairs.R).
 
+#' Hosts that work on one folder, for a plan
+#'
+#' Describes the machines of `knn_plan(hosts = )`.
+#'
+#' @param hosts The number of machines that work on one folder, a whole number.
+#' @param devices_per_host GPUs of each host, a whole number; 0 (default): the
+#'   hosts work with their CPUs, `num_threads` threads each.
+#' @param memory What each host may use, in bytes or as `"256 GiB"`; `NULL`
+#'   (default): it is no limit.
+#' @param disk,network Bytes (or `"10 GB"`) a second that the shared file system
+#'   gives and takes, of all hosts together, and that pass to or from one host;
+#'   `NULL` (default): reading and writing are not counted.
+#' @param failures How many times an hour of work a host fails, on average; 0 by
+#'   default.
+#' @param restart Seconds until a host that failed is back; 300 by default.
+#' @param ... Must be empty: other names are an error.
+#'
+#' @returns A list of class `fsknn_hosts` with the checked values.
+#' @seealso [knn_plan()]
+#' @export
+#' @examples
+#' host_options(16, devices_per_host = 2, memory = "512 GiB", disk = "40 GB")
+host_options <- function(hosts, ..., devices_per_host = 0, memory = NULL,
+                         disk = NULL, network = NULL, failures = 0,
+                         restart = 300) {
+  check_no_more(...)
+  check_supplied(hosts)
+  new_hosts(hosts, devices_per_host, memory, disk, network, failures, restart)
+}
+
+new_hosts <- function(hosts, devices_per_host = 0, memory = NULL, disk = NULL,
+                      network = NULL, failures = 0, restart = 300,
+                      call = caller_env()) {
+  structure(
+    list(
+      hosts = check_whole_number(hosts, "hosts", 1, 1e5, call = call),
+      devices_per_host = check_whole_number(
+        devices_per_host, "devices_per_host", 0, 64, call = call
+      ),
+      memory = check_host_bytes(memory, "memory", call),
+      disk = check_host_bytes(disk, "disk", call),
+      network = check_host_bytes(network, "network", call),
+      failures = check_at_least_0(failures, "failures", call),
+      restart = check_at_least_0(restart, "restart", call)
+    ),
+    class = "fsknn_hosts"
+  )
+}
+
+#' @export
+print.fsknn_hosts <- function(x, ...) {
+  cat("Hosts of a plan\n")
+  utils::str(unclass(x), no.list = TRUE, give.attr = FALSE)
+  invisible(x)
+}
+
 # Returns the checked facts of the hosts, or NULL for one process.
-check_hosts <- function(told, call = caller_env()) {
-  if (is.null(told$hosts)) {
-    given <- names(told)[!vapply(told, is.null, NA)]
-    if (length(given) > 0) {
-      abort_argument(
-        c(
-          "{.arg {given[[1]]}} is about many hosts: give {.arg hosts}, too.",
-          i = "For example {.code hosts = 16}."
-        ),
-        call
-      )
-    }
+check_hosts <- function(hosts, call = caller_env()) {
+  if (is.null(hosts)) {
     return(NULL)
   }
-  list(
-    hosts = check_whole_number(told$hosts, "hosts", 1, 1e5, call = call),
-    devices_per_host = check_whole_number(
-      told$devices_per_host %||% 0, "devices_per_host", 0, 64, call = call
-    ),
-    memory = check_host_bytes(told$memory, "memory", call),
-    disk = check_host_bytes(told$disk, "disk", call),
-    network = check_host_bytes(told$network, "network", call),
-    failures = check_at_least_0(told$failures %||% 0, "failures", call),
-    restart = check_at_least_0(told$restart %||% 300, "restart", call)
-  )
+  if (!inherits(hosts, "fsknn_hosts")) {
+    hosts <- new_hosts(hosts, call = call)
+  }
+  unclass(hosts)
 }
 
 # Returns Inf if the value is not given: capacity or speed is then unlimited.
@@ -50,14 +89,8 @@ check_at_least_0 <- function(value, arg, call) {
   as.double(value)
 }
 
-# Arguments of knn_plan() that a plan of many hosts does not support.
-not_with_hosts <- c(
-  "query", "block", "na", "chunk_size", "max_memory", "max_device_memory",
-  "devices", "backend"
-)
-
-# `told` holds these arguments. Returns a backend that exists on this machine,
-# whatever the hosts have.
+# `told` holds the options of knn_plan() and its arguments. Returns a backend
+# that exists on this machine, whatever the hosts have.
 check_planned_hosts <- function(told, cluster, call = caller_env()) {
   refuse <- function(what, why, hint = NULL) {
     abort_argument(
@@ -93,7 +126,7 @@ check_planned_hosts <- function(told, cluster, call = caller_env()) {
     refuse("devices", "It names GPUs of this machine.",
            "{.arg devices_per_host} says how many each host has.")
   }
-  backend <- told$backend[[1]]
+  backend <- (told$backend %||% "auto")[[1]]
   if (identical(backend, "cuda") && cluster$devices_per_host == 0) {
     abort_argument(
       c("With {.code backend = \"cuda\"} each host must have a GPU.",
@@ -106,7 +139,7 @@ check_planned_hosts <- function(told, cluster, call = caller_env()) {
       "With {.code backend = \"cpu\"} {.arg devices_per_host} must be 0.", call
     )
   }
-  if (isTRUE(backend %in% c("auto", "cuda"))) "cpu" else told$backend
+  if (isTRUE(backend %in% c("auto", "cuda"))) "cpu" else backend
 }
 
 # Returns the rate of a metric. Other metrics were not measured.

@@ -19,9 +19,10 @@
 #'   numbers, `c(points, features)`.
 #' @param query `NULL` (default) for the graph of `x`; for [knn_query()] the
 #'   matrix or data frame of the points to find neighbours for, or their number.
-#' @param na As for [knn_search()]. `"pairwise"` plans for points with missing
-#'   values, whose prepared form takes more memory; for the CPU only. `"mean"`
-#'   changes nothing.
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `. `na =
+#'   "pairwise"` plans for points with missing values, whose prepared form
+#'   takes more memory; for the CPU only.
 #' @param block,between As for [knn_search()]: a factor over the points, or the
 #'   name of a container's column, and which blocks a point's neighbours are in.
 #'   The pairs that such a search looks at are those between the blocks in
@@ -29,8 +30,6 @@
 #'   a graph meet once where the metric has a filter and memory is enough;
 #'   else, and of queries, blocks are searched one after another, and the plan's
 #'   memory is that of the largest of these searches.
-#' @param adjust,data As for [knn_search()]: covariates of the samples, which
-#'   are checked, and counted in memory.
 #' @param look `TRUE` begins the search, [knn_search()] or [knn_query()], and
 #'   ends it when it has chosen its filter, to say which: several metrics have a
 #'   filter in numbers of 8 bits, and one in 16 for points that 8 bits do not
@@ -39,22 +38,13 @@
 #'   temporary file where there is one; what is wrong with the points is the
 #'   search's error. Rows for which the metric has no value are left out. `x`
 #'   and `query` must be points then, not their size. `FALSE` by default.
-#' @param hosts `NULL` (default) for a search in this process, or the number of
-#'   machines that work on one folder, a whole number.
-#' @param devices_per_host GPUs of each host, a whole number; 0 (default): the
-#'   hosts work with their CPUs, `num_threads` threads each.
-#' @param memory What each host may use, in bytes or as `"256 GiB"`; `NULL`
-#'   (default): it is no limit.
-#' @param disk,network Bytes (or `"10 GB"`) a second that the shared file system
-#'   gives and takes, of all hosts together, and that pass to or from one host;
-#'   `NULL` (default): reading and writing are not counted.
-#' @param failures How many times an hour of work a host fails, on average; 0 by
-#'   default.
-#' @param restart Seconds until a host that failed is back; 300 by default.
+#' @param hosts `NULL` (default) for a search in this process. Otherwise the
+#'   number of machines that work on one folder, or [host_options()], which say
+#'   more about them.
 #'
 #' @returns A list of class `knn_plan`, with a print method that tells what the
 #'   paper's program told: the backend, the CPUs of the host, the GPUs that take
-#'   part (`devices`, a data frame as of [cuda_devices()]) and the host thread
+#'   part (`devices`, a data frame as of [knn_backends()]) and the host thread
 #'   of each, the sizes, and the bytes that will be needed besides the input
 #'   (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`, the
 #'   most at any time; for GPUs on each of them, save the result; for
@@ -124,9 +114,9 @@
 #' pair, each feature of a pair, and each pair that the filter leaves, by
 #' constants that were fitted to stored runs on one machine with two cores and
 #' on one H200 (`system.file("extdata/bench/cluster-model.csv", package =
-#' "fsknn")` has them with their sources; the vignette "performance" says how
-#' far off they are). Another CPU or GPU is faster or slower than these by its
-#' own factor. Reading and writing are of a task's two blocks and of its
+#' "fsknn")` has them with their sources; the article "many-hosts" of the site
+#' says how far off they are). Another CPU or GPU is faster or slower than these
+#' by its own factor. Reading and writing are of a task's two blocks and of its
 #' results, as fast as `network` and `disk` let them, and no faster than all
 #' tasks together can be served; nothing is taken for cached. Results are
 #' counted as they are on average for points in random order.
@@ -143,7 +133,7 @@
 #' lost, which shows when its lease is dead, and be begun again.
 #' @inheritSection knn_search Errors
 #' @inherit knn_search references
-#' @seealso [knn_backends()], [cuda_devices()]; [knn_stats()] for what a search
+#' @seealso [knn_backends()]; [knn_stats()] for what a search
 #'   was like; [simulate.knn_cluster_plan()] for hosts that fail.
 #' @export
 #' @examples
@@ -158,31 +148,22 @@
 #' knn_plan(c(6000, 50), block = gl(3, 2000), backend = "cpu")$num_pairs
 #'
 #' # 16 hosts of two GPUs each, of the size of Dashti's largest run (2013)
-#' knn_plan(c(20e6, 15876), k = 200, hosts = 16, devices_per_host = 2,
-#'          memory = "512 GiB", disk = "40 GB", network = "5 GB",
-#'          failures = 0.01)
+#' hosts <- host_options(16, devices_per_host = 2, memory = "512 GiB",
+#'                       disk = "40 GB", network = "5 GB", failures = 0.01)
+#' knn_plan(c(20e6, 15876), k = 200, hosts = hosts)
 knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
-                     query = NULL, backend = c("auto", "cuda", "cpu"),
-                     devices = NULL, num_threads = NULL, chunk_size = NULL,
-                     max_device_memory = NULL, points = c("rows", "columns"),
-                     assay = NULL, dimred = NULL, weights = NULL,
-                     max_memory = NULL,
-                     na = c("error", "pairwise", "mean"), block = NULL,
-                     between = FALSE, adjust = NULL, data = NULL,
-                     look = FALSE, hosts = NULL, devices_per_host = NULL,
-                     memory = NULL, disk = NULL, network = NULL,
-                     failures = NULL, restart = NULL) {
-  check_no_more(...)
+                     query = NULL, block = NULL, between = FALSE, look = FALSE,
+                     hosts = NULL) {
   check_supplied(x)
-  cluster <- check_hosts(list(
-    hosts = hosts, devices_per_host = devices_per_host, memory = memory,
-    disk = disk, network = network, failures = failures, restart = restart
-  ))
+  given <- options_given("knn_plan", ...)
+  cluster <- check_hosts(hosts)
   if (!is.null(cluster)) {
-    backend <- check_planned_hosts(mget(not_with_hosts), cluster)
+    given$backend <- check_planned_hosts(
+      c(given, list(query = query, block = block)), cluster
+    )
   }
   check_look(look, x, query, cluster)
-  options <- verb_options()
+  options <- check_options(given, "knn_plan")
   check_planned_cpu(options)
   asked <- list(options = options, block = block)
   of_query <- input_of_query(options$input, query, x)

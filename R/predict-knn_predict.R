@@ -84,7 +84,6 @@
 #' class is printed beside them; the error under permuted labels is
 #' `knn_predict(x, sample(labels), ...)`, many times, with the same `select`.
 #' @inheritSection knn_search Errors
-#' @inheritSection knn_search Missing values
 #' @seealso [knn_query()] for the neighbours themselves, [neighbour_mixing()]
 #'   for how labels mix in a graph.
 #' @references
@@ -116,20 +115,10 @@
 #' c(outside = outside$error$error[5], inside = inside$error$error[5])
 knn_predict <- function(x, labels, query = NULL, k = 5, metric = NULL,
                         sign = "signed", ..., vote = c("equal", "distance"),
-                        folds = NULL, strata = NULL, select = NULL,
-                        constant = c("error", "isolate"),
-                        backend = c("auto", "cuda", "cpu"), devices = NULL,
-                        num_threads = NULL, chunk_size = NULL,
-                        max_device_memory = NULL, progress = NULL,
-                        verbose = FALSE, points = c("rows", "columns"),
-                        assay = NULL, dimred = NULL, BPPARAM = NULL,
-                        checkpoint = NULL, weights = NULL, max_memory = NULL,
-                        na = c("error", "pairwise", "mean"),
-                        min_pairs = NULL) {
-  check_no_more(...)
+                        folds = NULL, strata = NULL, select = NULL) {
   check_supplied(x)
   check_supplied(labels)
-  options <- verb_options()
+  options <- verb_options("knn_predict", ...)
   input <- input_beside(options$input, x, query)
   num_points <- points_size(x, input)[[1]]
   check_num_points(

@@ -96,11 +96,11 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
 read_search <- function(x, query, options, has_outcome, call) {
   input <- options$input
   search <- list(options = options)
-  search$points <- read_points(
+  search$points <- take_points(
     x, input_beside(input, x, query), "x", call = call
   )
   if (!is.null(query)) {
-    search$queries <- read_points(
+    search$queries <- take_points(
       query, input_of_query(input, query, x, call = call), "query", call = call
     )
   }

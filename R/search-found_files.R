@@ -1,7 +1,7 @@
 # Results that are written to a file during the search, as rows of a CSV file or
-# as CoMet's records. They need not fit in memory.
+# in CoMet's formats. They need not fit in memory.
 
-found_formats <- c("csv", "comet")
+found_formats <- c("csv", comet_formats)
 
 # Returns NULL, or list(file, path, format).
 check_found_file <- function(file, format, call = caller_env()) {
@@ -12,26 +12,9 @@ check_found_file <- function(file, format, call = caller_env()) {
     return(NULL)
   }
   path <- check_path_out(file, call = call)
-  format <- if (!is.null(format)) {
-    check_choice(format, found_formats, "format", call = call)
-  } else if (grepl("[.]csv([.]gz)?$", file, ignore.case = TRUE)) {
-    "csv"
-  } else {
-    abort_argument(
-      c(
-        "{.arg file} must end in {.val .csv} or {.val .csv.gz}, unless
-         {.arg format} is given.",
-        x = "It is {.file {file}}."
-      ),
-      call
-    )
-  }
-  if (format == "comet" && is_gzip_path(file)) {
-    abort_argument(
-      "{.arg file} can't end in {.val .gz} where the format is {.val comet}.",
-      call
-    )
-  }
+  format <- file_format(
+    file, format, found_formats, packed = "csv", call = call
+  )
   list(file = file, path = path, format = format)
 }
 

@@ -40,10 +40,6 @@
 #'   similarity and others as a length: see [as_igraph()].
 #' @inheritSection knn_search Blocks
 #' @inheritSection knn_search Errors
-#' @inheritSection knn_search Missing values
-#' @inheritSection knn_search Covariates
-#' @inheritSection knn_search Workers
-#' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
 #' @seealso [as_igraph()] for a graph, [knn_search()] for plain matrices. Its
 #'   argument `output` is for graphs with more than 2^31 - 1 edges, the maximum
@@ -59,21 +55,10 @@
 #' # all points, in order
 #' head(attr(edges, "vertices"))
 knn_graph <- function(x, k = 20, metric = NULL, sign = "signed", ...,
-                      constant = c("error", "isolate"),
-                      backend = c("auto", "cuda", "cpu"), devices = NULL,
-                      num_threads = NULL, chunk_size = NULL,
-                      max_device_memory = NULL, progress = NULL,
-                      verbose = FALSE, points = c("rows", "columns"),
-                      assay = NULL, dimred = NULL, subset = NULL,
-                      BPPARAM = NULL, checkpoint = NULL,
-                      weights = NULL, max_memory = NULL,
-                      na = c("error", "pairwise", "mean"), min_pairs = NULL,
-                      block = NULL, between = FALSE, adjust = NULL,
-                      data = NULL) {
-  check_no_more(...)
+                      subset = NULL, block = NULL, between = FALSE) {
   check_supplied(x)
   search <- new_search(
-    x, verb_options(), k = k, subset = subset, as_edges = TRUE,
+    x, verb_options("knn_graph", ...), k = k, subset = subset, as_edges = TRUE,
     block = block, between = between
   )
   edges_of_search(run_search(search), search)

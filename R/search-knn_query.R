@@ -19,7 +19,7 @@
 #' @param block `NULL` (default), or the block of each point of `x`, as for
 #'   [knn_search()]. Each point of `query` then has its k nearest in each block.
 #'
-#' @returns With `output`, the value of [read_knn_shards()]. Otherwise a list of
+#' @returns With `output`, the value of [read_knn()]. Otherwise a list of
 #'   class `knn_neighbours`, which prints as a summary. It holds two matrices
 #'   with one row for each point of `query`, in its order, and k columns, the
 #'   nearest first:
@@ -32,10 +32,6 @@
 #'   and isolated points of `x` are never found.
 #' @inheritSection knn_search Last bits
 #' @inheritSection knn_search Errors
-#' @inheritSection knn_search Missing values
-#' @inheritSection knn_search Covariates
-#' @inheritSection knn_search Workers
-#' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
 #' @seealso [knn_search()] for the points among themselves, [nearest_to()] for
 #'   one of them.
@@ -44,22 +40,12 @@
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
 #' outcome <- matrix(rnorm(12), nrow = 1) # one more row of 12 samples
 #' knn_query(x, outcome, k = 5)$index
-knn_query <- function(x, query, k = 20, metric = NULL, sign = "signed",
-                      ..., constant = c("error", "isolate"),
-                      backend = c("auto", "cuda", "cpu"), devices = NULL,
-                      num_threads = NULL, chunk_size = NULL,
-                      max_device_memory = NULL, progress = NULL,
-                      verbose = FALSE, points = c("rows", "columns"),
-                      assay = NULL, dimred = NULL,
-                      BPPARAM = NULL, checkpoint = NULL, weights = NULL,
-                      max_memory = NULL,
-                      na = c("error", "pairwise", "mean"), min_pairs = NULL,
-                      block = NULL, adjust = NULL, data = NULL, output = NULL) {
-  check_no_more(...)
+knn_query <- function(x, query, k = 20, metric = NULL, sign = "signed", ...,
+                      block = NULL, output = NULL) {
   check_supplied(x)
   check_query(query)
   output <- check_output(output)
-  search <- new_search(x, verb_options(), query, k = k, block = block)
+  search <- new_search(x, verb_options("knn_query", ...), query, k = k, block = block)
   answer_of(search, output)
 }
 

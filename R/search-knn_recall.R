@@ -20,7 +20,7 @@
 #' number of rows implies this; otherwise say `queries = TRUE`.
 #'
 #' @param approx,exact Neighbours of the same points, in any shape that
-#'   [as_knn()] takes, or shards ([read_knn_shards()]), which are compared by
+#'   [as_knn()] takes, or shards ([read_knn()]), which are compared by
 #'   blocks of rows. Points are matched by name if both sides have names, and
 #'   the result is in the order of `exact`. Otherwise they must be in the same
 #'   order. `exact` needs distances, and at least as many neighbours of each
@@ -41,7 +41,7 @@
 #' for different numbers of points, or with fewer exact ones; a row with its own
 #' number where none is allowed; an index that is not the number of a point;
 #' distances in `exact` that are missing or below 0.
-#' @seealso [convert_knn()] for the shapes.
+#' @seealso [as_knn()] for the shapes.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 6), nrow = 200)

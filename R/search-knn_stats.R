@@ -13,7 +13,7 @@
 #'     `num_features` (without those of weight 0),
 #'     `num_queries` (0 for a graph);
 #'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
-#'     `devices`: their rows in [cuda_devices()];
+#'     `devices`: their rows in [knn_backends()];
 #'   * `pairs_pruned`: how many pairs of points nothing looked at, because their
 #'     sums or lengths tell them apart (on CPUs, where a sample says that this
 #'     pays: most pairs of intensities under Manhattan, proportional and

@@ -40,17 +40,7 @@
 #' x[batch == "second", ] <- x[batch == "second", ] + 0.5
 #' mutual_pairs(x, batch, k = 3, metric = "euclidean")
 mutual_pairs <- function(x, block, k = 20, metric = NULL, sign = "signed",
-                         ..., constant = c("error", "isolate"),
-                         backend = c("auto", "cuda", "cpu"), devices = NULL,
-                         num_threads = NULL, chunk_size = NULL,
-                         max_device_memory = NULL, progress = NULL,
-                         verbose = FALSE, points = c("rows", "columns"),
-                         assay = NULL, dimred = NULL,
-                         BPPARAM = NULL, checkpoint = NULL,
-                         weights = NULL, max_memory = NULL,
-                         na = c("error", "pairwise", "mean"),
-                         min_pairs = NULL) {
-  check_no_more(...)
+                         ...) {
   check_supplied(x)
   check_supplied(block)
   if (is.null(block)) {
@@ -61,7 +51,7 @@ mutual_pairs <- function(x, block, k = 20, metric = NULL, sign = "signed",
     )
   }
   search <- new_search(
-    x, verb_options(), k = k, as_edges = TRUE, block = block, between = TRUE
+    x, verb_options("mutual_pairs", ...), k = k, as_edges = TRUE, block = block, between = TRUE
   )
   found <- both_ways(run_search(search), nrow(search$points$values))
   blocks <- search$request$blocks

@@ -1,73 +1,89 @@
-#' Options of the searches
+#' Point options: how points are read and compared
 #'
-#' All searches share the same options, with the same names and meanings,
-#' wherever they make sense. [knn_search()] describes them.
+#' Every verb that compares points takes these options by name, with the same
+#' meaning: `knn_search(x, k = 20, na = "mean")`. This function collects some of
+#' them for several calls. It need not be called.
 #'
-#' | | `subset` | `BPPARAM`, `checkpoint` | `weights` | `adjust`, `data` | `na` | `block` |
-#' | --- | --- | --- | --- | --- | --- | --- |
-#' | [knn_search()], [knn_graph()] | yes | yes | yes | yes | yes | yes |
-#' | [knn_query()] | no (1) | yes | yes | yes | yes | yes, over `x` |
-#' | [knn_predict()] | no (12) | yes (12) | yes | no (13) | yes | no (12) |
-#' | [mutual_pairs()] | no (12) | yes | yes | no (13) | yes | yes |
-#' | [within_search()], [threshold_graph()] | yes | yes | yes | yes | yes | no (8) |
-#' | [within_query()] | no (1) | yes | yes | yes | yes | no (8) |
-#' | [nearest_to()] | no (2) | no (2) | yes | yes | yes | yes |
-#' | [mst_knn()] of a matrix | no (3) | yes | yes | yes | not `"pairwise"` (4) | no (3) |
-#' | [edge_stability()] | yes | yes (9) | yes | yes | yes | no (11) |
-#' | [edge_significance()] | no (10) | yes (9) | yes | yes | yes | no (11) |
-#' | [compare_neighbours()] | no (14) | no (14) | yes | no (14) | not `"pairwise"` (14) | no (11) |
-#' | [knn_impute()] | no (15) | yes | no (15) | no (15) | always `"pairwise"` | no (15) |
-#' | [threshold_triples()], [nearest_triples()], [triple_histogram()] | no (16) | no (16) | no (16) | no (16) | not `"pairwise"` | no (16) |
-#' | [knn_plan()] | no (5) | no (5) | yes | yes | yes | yes |
-#' | [FsknnParam()] | no (6) | no (6) | yes | no (6) | yes | no (6) |
-#' | [spanning_forest()], [mst_knn()] of a graph, [snn_graph()], [undirected_edges()] | no (7) | no (7) | no (7) | no (7) | no (7) | no (7) |
+#' Together with [run_options()], they are the `...` of the verbs. Give collected
+#' options as `options = `, several of them by `c()`:
+#' `knn_graph(x, options = c(point_options(na = "mean"), run_options(backend =
+#' "cpu")))`. An option that is given twice is an error.
 #'
-#' 1. `query` has the rows whose neighbours are returned: give only some of
-#'    them.
-#' 2. `point` (or `outcome`) says whose neighbours are returned. That takes one
-#'    or two passes over the points, with nothing to distribute or store.
-#' 3. The tree is that of all points of `x`. For some points, use
-#'    `mst_knn(x[some, ])`.
-#' 4. The tree is that of all pairs, and those with too few samples in common
-#'    have no distance. `mst_knn(knn_graph(x, na = "pairwise"))` uses the
-#'    others.
-#' 5. A plan is for one search in this process or, with `hosts`, for many
-#'    processes in one folder. For some points among all, use `query =` with
-#'    their number.
-#' 6. BiocNeighbors' functions have their own `subset` and `BPPARAM`, which are
-#'    used, but they could not use a folder again. Their features are mostly
-#'    components, which have no covariates. Points without neighbours, which
-#'    `na = "pairwise"` may leave, are an error there.
-#' 7. These take a graph as it is. The options were given when it was made.
-#' 8. Pairs within a distance do not depend on blocks: select those with ends in
-#'    the blocks of interest.
-#' 9. A task is some of the resamples, or permutations, rather than points.
-#' 10. `edges` are those that are tested: give only some of them.
-#' 11. The graphs of resamples, and those of chance, have one list for each
-#'     point.
-#' 12. All points contribute to the answer. `folds` says what is left out at a
-#'    time, or it is in another block. With `select`, each fold is a separate
-#'    search, without `BPPARAM` and `checkpoint`.
-#' 13. Points are samples or cells there, whose features have no covariates.
-#' 14. The page of this verb says why, and what to do.
-#' 15. Rows with missing values are searched for, over the columns that both
-#'     rows have.
-#' 16. Triples are of all points or, with `query`, those with some of them.
-#'     `stage` divides a search. For weighted samples, scale the columns of `x`.
+#' @param points The side of `x` that holds the points: its `"rows"` (default),
+#'   or its `"columns"`, as for the cells of a `SingleCellExperiment` or the
+#'   samples of an `ExpressionSet`. The documentation of rows then holds for
+#'   columns. Columns are transposed first, which copies `x` (a `DelayedMatrix`
+#'   and a `big.matrix` are transposed when they are read).
+#' @param assay The name or number of the assay to read, for an `ExpressionSet`,
+#'   a `SummarizedExperiment` and its subclasses, or an `EList`. `NULL`
+#'   (default) reads `logcounts` if it exists, otherwise the only assay. Several
+#'   other assays are an error that lists them. The default is `exprs` for an
+#'   `ExpressionSet`, `E` for an `EList` or `EListRaw`, and `counts` for a
+#'   `DGEList`. A second experiment (`query`) is read from the assay of the same
+#'   name. The printed result names the assay, except `exprs` and `E`.
+#' @param dimred The name (such as `"PCA"`) or number of a reduced dimension of
+#'   a `SingleCellExperiment`, which is read instead of an assay. Its cells are
+#'   the points. The default `metric` is then `"euclidean"`, as in
+#'   [FsknnParam()].
+#' @param na What to do with missing values (`NA` and `NaN`; infinite values are
+#'   always an error). `"error"` (default) says how many there are, and where
+#'   the first are. `"mean"` replaces them by the mean of the row's other values
+#'   (not under `"jaccard"` and `"sorensen"`, whose values are 0 and 1).
+#'   `"pairwise"` (`"pearson"` and `"spearman"`, with any `sign`, `"euclidean"`
+#'   and `"manhattan"`) compares each pair over the samples that both rows have:
+#'   see "Missing values" in [point_options()]. A row without any value is an
+#'   error, or isolated, as `constant` says.
+#' @param min_pairs With `na = "pairwise"`, the minimum number of samples that
+#'   two neighbours must have in common. It is a whole number from 2
+#'   (`"euclidean"` and `"manhattan"`: 1) to the number of columns. `NULL`
+#'   (default) is 3, or the number of columns if that is less. Over few samples,
+#'   a high correlation or a small distance is often due to chance (over two
+#'   samples r is always 1 or -1). If many values are missing, a larger number
+#'   is advisable.
+#' @param constant What to do with points for which the metric has no value
+#'   (constant rows under a correlation, rows of zeros under `"cosine"`,
+#'   `"proportional"`, `"jaccard"` and `"sorensen"`): `"error"` (default), or
+#'   `"isolate"`, which keeps them as isolated points. An isolated point has no
+#'   neighbours (`NA`), and is not a neighbour of any point. `k` must be less
+#'   than the number of the other points. Such rows of [metafeatures()] are
+#'   always left out.
+#' @param weights For `"pearson"` and `"spearman"`, a weight for each sample
+#'   (column of `x`, and of `query`), in their order or with their names.
+#'   Weights are finite and not negative. r is then the weighted correlation of
+#'   `stats::cov.wt(cor = TRUE)`, for `"spearman"` that of the ordinary average
+#'   ranks. Only the weights' proportions matter. A sample of weight 0 is left
+#'   out: its values are neither read nor ranked, and an `x` in memory is copied
+#'   without it. A row is constant if it is so on the other samples. The largest
+#'   weight may be no more than 1e15 times the smallest one above 0. `NULL`
+#'   (default): all weigh alike.
+#' @param adjust For `"pearson"` and `"spearman"`, covariates of the samples
+#'   (columns of `x`, and of `query`), such as batch or age, which rows are
+#'   adjusted for: each becomes its residuals, and r is the partial correlation.
+#'   Give a formula with one side (`~ age + batch`), or the covariates as a
+#'   numeric matrix, a vector, a factor, or a data frame of these. They are in
+#'   the order of the columns, or have their names. `NULL` (default): no
+#'   adjustment. See
+#'   "Covariates" in [point_options()].
+#' @param data A data frame with one row for each sample, in the order of the
+#'   columns or with their names as row names. It holds the variables of the
+#'   formula `adjust`. `NULL` (default) takes the sample data of a container
+#'   (`colData()`, `pData()`, the `targets` of an `EList`), or with
+#'   `points = "columns"` the data of its rows. Other variables are looked up
+#'   where the formula was written.
+#' @param ... Must be empty: other names are an error.
 #'
-#' [knn_search()] and [knn_query()] also have `output`, which writes the answer
-#' to a folder. [knn_output()] says why others have not.
+#' @returns A list of class `fsknn_options` of the options that were given.
 #'
-#' `block` can be combined with all other options, except with a `k` for each
-#' point. `weights` and `adjust` are for `"pearson"` and `"spearman"`.
-#' `na = "pairwise"` is for these, too, but without `weights` and `adjust`, and
-#' also for `"euclidean"` and `"manhattan"`. `na = "mean"` is for every metric
-#' except those of binary data. [metafeatures()], which have no missing values,
-#' take no `na`.
+#' @section Options that a verb does not take:
+#' `r exceptions_help()`
 #'
-#' The answer is the same, to the last bit, with and without `BPPARAM` and
-#' `checkpoint`. With a `subset`, it is the rows (or the edges) of the whole
-#' answer for these points.
+#' `weights` and `adjust` are for `"pearson"` and `"spearman"`. `na =
+#' "pairwise"` is for these, too, but without `weights` and `adjust`, and also
+#' for `"euclidean"` and `"manhattan"`. [metafeatures()] have no missing values.
+#' Verbs that take a graph ([snn_graph()], [spanning_forest()],
+#' [undirected_edges()] and others) take none of these options: they were given
+#' when the graph was made.
+#'
 #' @section Names:
 #' All verbs match the values for points or samples by one rule. It holds for
 #' `weights`, `adjust`, `data`, `outcome`, `block`, `labels`, `groups`, `strata`
@@ -81,32 +97,430 @@
 #'
 #' The features of a `query` are matched by name, too. If it has more features
 #' than `x`, the others are ignored.
-#' @seealso [knn_search()] for the meaning of each option.
-#' @name search_options
+
+#'
+#' @section Missing values:
+#' With `na = "pairwise"`, the distance of two points under `"euclidean"` and
+#' `"manhattan"` is their mean over the m samples that both have, scaled to all
+#' d: sqrt(d / m * sum((a - b)^2)), and d / m * sum(|a - b|). A pair without
+#' missing values has its usual distance.
+#'
+#' Under correlations, it is computed from Pearson's r over the samples that
+#' both have, as in `cor(use = "pairwise.complete.obs")`: means first, then sums
+#' of squares and products of the deviations. Under `"spearman"`, each row is
+#' ranked once, over its own values, and r is Pearson's of those ranks over the
+#' common samples. [stats::cor()] ranks both rows again over the common samples
+#' of each pair, so its values differ if values are missing.
+#'
+#' Two points with fewer than `min_pairs` samples in common, or under a
+#' correlation with a row that does not vary on them, are not neighbours. Points
+#' with fewer than k neighbours have `NA` in the remaining places (in a graph:
+#' fewer edges). A message of class `fsknn_short_rows` says how many there are,
+#' and [knn_stats()] has the number as `rows_short`. Under a correlation, a row
+#' that does not vary over all its values is constant: see `constant`.
+#'
+#' If nothing is missing, the answer is that of `na = "error"`, to the last bit.
+#' These distances are not a metric: points are compared over different samples.
+#' They need the original values, so an `x` (or `query`) with missing values
+#' that does not fit in `max_memory` is an error. `na = "mean"` takes data of
+#' any size.
+#'
+#' @section Covariates:
+#' With `adjust`, each row is replaced by its residuals from the covariates and
+#' a constant, before it is scaled to length 1. The fit is by least squares
+#' (weighted if there are `weights`). So distances are those of `lm()`'s
+#' residuals, in the contract's own arithmetic (see the vignette "proofs"). They
+#' are the same to the last bit on every backend, for data in memory and in a
+#' file, for [metafeatures()] and for `query`. The correlation of residuals is
+#' the partial correlation (Yule 1907, \doi{10.1098/rspa.1907.0028}; Frisch and
+#' Waugh 1933, \doi{10.2307/1907330}). Each covariate takes a degree of freedom,
+#' so correlations between unrelated rows are larger. For p-values, edges, trees
+#' and the table of [nearest_to()] have the attribute `num_covariates`, the
+#' number of covariates that count.
+#'
+#' Text becomes a factor, and dates become numbers. Under `"spearman"`, rows are
+#' ranked and then adjusted, and covariates are ranked, too. Numbers are
+#' replaced by their ranks (over the samples that count, before interactions are
+#' computed, and each column of a matrix by itself), but factors are not.
+#'
+#' * A covariate that adds nothing to a constant and those before it (a factor's
+#'   unused level, a repeated column) is dropped: its residual is at most 1.2e-7
+#'   (2^-23) of its length about its mean. In another order, others are dropped,
+#'   and last bits of r may differ.
+#' * Covariates that are missing or infinite are an error, and so are so many
+#'   that no row has a residual.
+#' * A row that the covariates explain has no residual, and no r. The root mean
+#'   square of its residuals is at most 9.1e-13 (2^-40) of the power of two that
+#'   its largest value reaches, where rounding is. It is treated as a constant
+#'   row: see `constant`.
+#' * A weight of 0 leaves the sample out of the fit, too.
+#' * `na = "mean"` fills in values before rows are adjusted. `na = "pairwise"`
+#'   is an error, because each pair would have its own residuals. So is
+#'   `"bicor"`, because least squares are not robust, and every metric that is
+#'   not a correlation.
+#' @seealso [run_options()] for where and how a verb runs.
+#' @export
+#' @examples
+#' x <- matrix(rnorm(200 * 12), nrow = 200)
+#' x[sample(length(x), 100)] <- NA
+#' same <- point_options(na = "pairwise", min_pairs = 8)
+#' knn_search(x, k = 3, options = same)
+#' threshold_graph(x, 0.9, options = same)
+point_options <- function(points = c("rows", "columns"), assay = NULL,
+                          dimred = NULL, na = c("error", "pairwise", "mean"),
+                          min_pairs = NULL, constant = c("error", "isolate"),
+                          weights = NULL, adjust = NULL, data = NULL, ...) {
+  check_no_more(...)
+  collect_options()
+}
+
+#' Run options: where and how a verb runs
+#'
+#' Every verb that compares points takes these options by name, with the same
+#' meaning: `knn_search(x, k = 20, backend = "cpu")`. They change time and
+#' memory, never the answer. This function collects some of them for several
+#' calls. It need not be called.
+#'
+#' Together with [point_options()], they are the `...` of the verbs. Give
+#' collected options as `options = `.
+#'
+#' A default for the session is set by `options()` with the prefix `fsknn.`, for
+#' instance `options(fsknn.backend = "cpu")`, for each of them except
+#' `checkpoint`. It is ignored where it does not apply: by a verb that does not
+#' take the option, or if the call gives an option that excludes it.
+#'
+#' @param backend `"auto"` (default) uses CUDA if possible and otherwise the
+#'   CPU, and says so once in a session when it uses a GPU. `"cuda"` and `"cpu"`
+#'   use that backend or fail. See [knn_backends()].
+#' @param devices The GPUs to use: whole numbers from the column `device` of
+#'   [knn_backends()]. `NULL` (default) uses all, or fewer for a small matrix.
+#' @param num_threads Number of CPU threads. `NULL` (default) uses all that the
+#'   process may use, within the limits of the environment variables
+#'   `OMP_THREAD_LIMIT` and `OMP_NUM_THREADS` and of
+#'   `options(fsknn.num_threads = )`.
+#' @param chunk_size Points on a side of a chunk, the square tile of the
+#'   distance matrix that is computed at a time. It is rounded up as the backend
+#'   needs. `NULL` (default) chooses it. It changes time and memory, never the
+#'   answer.
+#' @param max_device_memory The maximum memory on each GPU: bytes, or a string
+#'   such as `"4 GiB"` or `"500 MB"`. `NULL` (default) is
+#'   `getOption("fsknn.max_device_memory")` if that is set, otherwise the free
+#'   memory. Points that do not fit are read in parts, with the same answer. The
+#'   CPU engine ignores it.
+#' @param max_memory The maximum memory for an `x` (and `query`) that is read by
+#'   blocks: bytes, or a string such as `"4 GiB"`. `NULL` (default) is
+#'   `getOption("fsknn.max_memory")` if that is set, otherwise a third of the
+#'   free memory. See "Data larger than memory" in [run_options()].
+#' @param progress Show a progress bar? `NULL` (default) does so in an
+#'   interactive session.
+#' @param verbose Report the plan (see [knn_plan()]), start, end and seconds?
+#'   `FALSE` by default.
+#' @param BPPARAM `NULL` (default), or one of BiocParallel's parameters, such as
+#'   `BiocParallel::SnowParam(4)`: its workers share the work in tasks. See
+#'   "Workers" in [run_options()].
+#' @param checkpoint `NULL` (default), or the path of a folder, new or empty.
+#'   Each finished task is stored there. After an interruption at any moment,
+#'   the same call continues from them, and other processes may help. See
+#'   "Checkpoints" in [run_options()], and [knn_worker()].
+#' @param ... Must be empty: other names are an error.
+#'
+#' @returns A list of class `fsknn_options` of the options that were given.
+#'
+#' @inheritSection point_options Options that a verb does not take
+#' @section Workers:
+#' With `BPPARAM`, BiocParallel starts workers, and each runs [knn_worker()] in
+#' the folder `checkpoint`, or in a temporary one. The answer is the same to the
+#' last bit, and so are errors: a failure of a worker raises the error that it
+#' would be here. A lost worker is reported by a message of class
+#' `fsknn_worker_lost`. Its task is done by others, or finally by the call
+#' itself. If no worker can work, for instance because all have another version
+#' of fsknn, it is a `fsknn_worker_error`.
+#'
+#' * `SnowParam()` on this machine and `MulticoreParam()` need nothing else.
+#'   Other machines (`SnowParam(type = "MPI")` or with names of hosts,
+#'   `BatchtoolsParam()`) need a `checkpoint` in a folder that all of them see.
+#'   Without one it is an error. Each needs this version of fsknn.
+#' * Workers read the points that they need from the folder. Children that are
+#'   forked for a call without a `checkpoint` have them already.
+#' * If `num_threads` is `NULL`, the workers share the threads of this machine.
+#'   Workers elsewhere use all that they may use there.
+#' * With backend `"cuda"`, each worker of a `SnowParam` has its own GPU (an
+#'   equal share if there are more GPUs). More workers than GPUs are an error.
+#'   On other machines, each worker uses the `devices` named, or a GPU that no
+#'   other worker there has.
+#' * Workers of a `MulticoreParam` are forks, which can't use CUDA once this
+#'   process has used it. They have one thread each unless `num_threads` says
+#'   otherwise. Backend `"auto"` then uses the CPU, and `"cuda"` is an error.
+#' * The progress bar does not move while workers are active. [knn_status()]
+#'   reports on a `checkpoint` from another session.
+#' * Ctrl-C stops workers, except those that are still starting R. A call from
+#'   within a worker should say `num_threads = 1`.
+#'
+#' @section Checkpoints:
+#' With `checkpoint`, the search is divided into tasks, each of which is stored
+#' in the folder when it is done. A run may be killed by `kill -9`, by a queue's
+#' time limit or by the machine. It loses only the tasks in progress, one for
+#' each worker. Call it again with the same data and the same folder. Backend,
+#' devices, threads, workers, chunk size and `max_memory` may differ. The answer
+#' is the same to the last bit. Several calls, and [knn_worker()] on any machine
+#' that shares the folder, may work at the same time and share the tasks. Data
+#' or arguments that would change the answer are a `fsknn_checkpoint_error` that
+#' says which. A folder with other content is refused. The digest of each file
+#' is checked before it is used. If the file of a task is damaged or from
+#' another search, this is reported and the task is done again. Damage to the
+#' file that describes the search (`fsknn-search`) is a
+#' `fsknn_checkpoint_error`. This protects against accidents, not against forged
+#' files: anyone who may write to the folder could make them. Files are
+#' therefore readable and writable only for their owner. The folder holds the
+#' points (8 bytes a value) and the results of tasks. These are usually a few
+#' times 12 bytes for each point and neighbour (with correlations, 20). It stays
+#' after the call: the same call, or [knn_collect()], then only reads it. Delete
+#' it when it is no longer needed.
+#'
+#' For all points among themselves, a task is a pair of two blocks of the
+#' points, or a block with itself. Each pair of points is thus compared once, as
+#' without tasks. For `query`, `subset`, `block`, and missing values under
+#' `na = "pairwise"`, a task is a range of the requested points, searched among
+#' all. Two points may then be compared twice, once from each side. Tasks are so
+#' large that preparing the points again is a small part of their time.
+#' `options(fsknn.split_size = )` sets the number of points in a block, or in a
+#' range.
+#'
+#' @section Data larger than memory:
+#' A `DelayedMatrix`, a `big.matrix`, a file of vectors ([read_points()]) and a
+#' sparse matrix are read by blocks of whole chunks of their file, each once. If
+#' some rows or columns of a matrix are selected in order (`h[keep, ]`), a chunk
+#' may be in two blocks and is read for each. A matrix that combines several
+#' (`rbind()`, `cbind()`) is read by rows. One whose rows are in another order
+#' than in the file is read in that order. Chunks may then be read many times,
+#' and writing a new file first (`HDF5Array::writeHDF5Array()`) saves time.
+#'
+#' If the dense form (8 bytes a value) fits in `max_memory`, they become a
+#' matrix in memory. Otherwise they are checked, prepared for the metric, and
+#' written to a temporary file as they are read. Blocks of the file are then
+#' searched against each other, two in memory at a time on the CPU. GPUs read
+#' them in parts. The answer is the same to the last bit. The file is as large
+#' as the dense form. It has no name, so its space is free again when the call
+#' ends, for any reason. It is in `tempdir()`, or in the folder that
+#' `options(fsknn.temporary_folder = )` names. That should be on a disk, and not
+#' in memory as `/tmp` is on some systems. Too little space is a
+#' `fsknn_disk_error` before anything is read. [knn_plan()] reports all this in
+#' advance.
+#'
+#' With `na = "mean"`, missing values are filled in before they are written.
+#' `na = "pairwise"` is an error if any value is missing, which is known when
+#' all have been read.
+#' @seealso [point_options()] for how points are read and compared.
+#' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
 #' rownames(x) <- paste0("gene", 1:200)
-#' # some points among all, kept on the way
+#' # keep what is done in a folder
 #' folder <- tempfile()
-#' some <- c("gene7", "gene99")
-#' edges <- threshold_graph(x, 0.7, subset = some, checkpoint = folder)
-#' edges
+#' threshold_graph(x, 0.7, subset = "gene7", checkpoint = folder)
 #' unlink(folder, recursive = TRUE)
-NULL
+#'
+#' # for the session
+#' before <- options(fsknn.backend = "cpu", fsknn.num_threads = 2)
+#' knn_search(x, k = 3)
+#' options(before)
+run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
+                        num_threads = NULL, chunk_size = NULL,
+                        max_device_memory = NULL, max_memory = NULL,
+                        progress = NULL, verbose = FALSE, BPPARAM = NULL,
+                        checkpoint = NULL, ...) {
+  check_no_more(...)
+  collect_options()
+}
 
-# Options of a search: the arguments of a verb besides its data. They are
-# collected by name and checked in one order, as far as possible without the
-# data.
+# Returns those arguments that the caller's own call gives.
+collect_options <- function(frame = caller_env()) {
+  call <- match.call(rlang::caller_fn(), rlang::caller_call())
+  given <- as.character(names(call)[-1])
+  structure(mget(given, envir = frame), class = "fsknn_options")
+}
 
-# These values hold if a verb has no such argument.
-unless_told <- list(
-  metric = NULL, sign = "signed", na = "error", min_pairs = NULL,
-  constant = "error", chunk_size = NULL, num_threads = NULL,
-  max_device_memory = NULL, max_memory = NULL, progress = FALSE,
-  verbose = FALSE, backend = "auto", devices = NULL, points = point_sides,
-  assay = NULL, dimred = NULL, weights = NULL, BPPARAM = NULL,
-  checkpoint = NULL, adjust = NULL, data = NULL
+#' @export
+c.fsknn_options <- function(...) {
+  structure(
+    unlist(lapply(list(...), unclass), recursive = FALSE),
+    class = "fsknn_options"
+  )
+}
+
+#' @export
+print.fsknn_options <- function(x, ...) {
+  cat("Options of fsknn:", if (length(x) == 0) "none", "
+")
+  utils::str(unclass(x), no.list = TRUE, give.attr = FALSE)
+  invisible(x)
+}
+
+# These two functions' arguments are the table of options. Checks, defaults and
+# messages are made from it.
+option_names <- function() {
+  setdiff(c(names(formals(point_options)), names(formals(run_options))), "...")
+}
+
+option_default <- function(option) {
+  at <- c(formals(point_options), formals(run_options), alist(sign = "signed"))
+  eval(at[[option]])
+}
+
+# The verbs that take options.
+option_verbs <- c(
+  "knn_search", "knn_graph", "knn_query", "within_search", "within_query",
+  "threshold_graph", "mutual_pairs", "pair_histogram", "pair_connectivity",
+  "mst_knn.default", "nearest_to", "edge_stability", "edge_significance",
+  "compare_neighbours", "knn_predict", "knn_impute", "knn_impute_error",
+  "knn_plan", "module_summary", "threshold_triples", "nearest_triples",
+  "triple_histogram", "triple_plan"
 )
+
+# Is this the frame of a verb that takes the option?
+takes_option <- function(frame, option) {
+  called <- function_of(frame)
+  verbs <- Filter(
+    function(name) identical(called, get(name, topenv())), option_verbs
+  )
+  length(verbs) > 0 && takes(verbs[[1]], option)
+}
+
+# Returns the function that was called in this frame.
+function_of <- function(frame) {
+  for (at in seq_len(sys.nframe())) {
+    if (identical(sys.frame(at), frame)) {
+      return(sys.function(at))
+    }
+  }
+}
+
+triple_verbs <- c(
+  "threshold_triples", "nearest_triples", "triple_histogram", "triple_plan"
+)
+
+# Options that verbs do not take, and why.
+exceptions <- list(
+  list(
+    verbs = c(
+      "nearest_to", "pair_histogram", "compare_neighbours", "module_summary"
+    ),
+    options = c("BPPARAM", "checkpoint"),
+    why = "Its work is too short, or too connected, to be divided into tasks."
+  ),
+  list(
+    verbs = "knn_impute_error", options = "checkpoint",
+    why = "It makes several searches, and a folder holds one."
+  ),
+  list(
+    verbs = c("knn_plan", "triple_plan"),
+    options = c("progress", "verbose", "BPPARAM", "checkpoint"),
+    why = "A plan does no long work."
+  ),
+  list(
+    verbs = "pair_connectivity",
+    options = c(
+      "backend", "devices", "chunk_size", "max_device_memory", "verbose",
+      "BPPARAM", "checkpoint"
+    ),
+    why = "It runs in this process, on the CPU."
+  ),
+  list(
+    verbs = triple_verbs, options = "chunk_size",
+    why = "`stages` divides the work."
+  ),
+  list(
+    verbs = c("knn_impute", "knn_impute_error"),
+    options = c("na", "constant", "dimred", "weights", "adjust", "data"),
+    why = "Rows with missing values are compared over the columns that both
+           have, which excludes these."
+  ),
+  list(
+    verbs = "module_summary",
+    options = c(
+      "weights", "chunk_size", "max_device_memory", "verbose", "min_pairs"
+    ),
+    why = "Eigengenes have no neighbours."
+  ),
+  list(
+    verbs = c("knn_query", "within_query"), options = "subset",
+    why = "`query` has the points whose neighbours are returned."
+  ),
+  list(
+    verbs = "nearest_to", options = "subset",
+    why = "`point` says whose neighbours are returned."
+  ),
+  list(
+    verbs = c("mst_knn", "knn_predict", "mutual_pairs", "pair_histogram"),
+    options = "subset",
+    why = "All points contribute to the answer: give only some as `x`."
+  ),
+  list(
+    verbs = c("within_search", "within_query", "threshold_graph"),
+    options = "block",
+    why = "Pairs within a distance do not depend on blocks: select them
+           afterwards."
+  ),
+  list(
+    verbs = "compare_neighbours", options = c("adjust", "data"),
+    why = "Groups would have residuals of their own in each permutation."
+  )
+)
+
+# Verbs that do not take na = "pairwise", and why.
+needs_all_values <- list(
+  list(
+    verbs = "mst_knn",
+    why = "The tree is that of all pairs, and those with too few samples in
+           common have no distance.",
+    cure = "Use {.code na = \"mean\"}, or
+            {.code mst_knn(knn_graph(x, na = \"pairwise\"))}."
+  ),
+  list(
+    verbs = "compare_neighbours",
+    why = "Points are prepared once for all permutations, and pairs over common
+           samples can't be.",
+    cure = "Use {.code na = \"mean\"}."
+  ),
+  list(
+    verbs = "module_summary",
+    why = "An eigengene is of rows that have all values.",
+    cure = "Use {.code na = \"mean\"}."
+  ),
+  list(
+    verbs = triple_verbs,
+    why = "Triples are compared over all samples.",
+    cure = "Use {.code na = \"mean\"}."
+  )
+)
+
+# Returns the entry of such a table for a verb and an option, or NULL.
+entry_for <- function(table, verb, option = NULL) {
+  for (entry in table) {
+    if (verb %in% entry$verbs && (is.null(option) || option %in% entry$options)) {
+      return(entry)
+    }
+  }
+}
+
+exceptions_help <- function() {
+  quoted <- function(names, mark) paste0(mark, names, mark, collapse = ", ")
+  row <- function(verbs, options, why) {
+    paste0(
+      "| ", paste0("[", verbs, "()]", collapse = ", "), " | ", options, " | ",
+      gsub("\\s+", " ", why), " |"
+    )
+  }
+  rows <- c(
+    vapply(exceptions, function(entry) {
+      row(entry$verbs, quoted(entry$options, "`"), entry$why)
+    }, ""),
+    vapply(needs_all_values, function(entry) {
+      row(entry$verbs, "`na = \"pairwise\"`", entry$why)
+    }, "")
+  )
+  paste(c("| verb | not | why |", "| --- | --- | --- |", rows), collapse = "\n")
+}
 
 # The default metric. Reduced dimensions are made for Euclidean distances: a
 # correlation would weight the first and the last dimension equally.
@@ -114,50 +528,195 @@ default_metric <- function(dimred) {
   if (is.null(dimred)) "pearson" else "euclidean"
 }
 
-# Returns the checked options of the verb that calls it.
-verb_options <- function(verb = caller_env()) {
-  known <- intersect(names(unless_told), ls(verb))
-  check_options(mget(known, envir = verb), call = verb)
+# Returns the checked options of a verb, from its `...` and its arguments
+# `metric` and `sign`. `verb` is its name in the tables above.
+verb_options <- function(verb, ..., .call = caller_env()) {
+  check_options(options_given(verb, ..., .call = .call), verb, .call)
 }
 
-# `told` is a list of some of the arguments that unless_told names.
-check_options <- function(told, call = caller_env()) {
-  told <- c(told, unless_told[setdiff(names(unless_told), names(told))])
-  metric <- check_metric(
-    told$metric %||% default_metric(told$dimred), call = call
+# The same, unchecked.
+options_given <- function(verb, ..., .call = caller_env()) {
+  given <- option_list(verb, ..., .call = .call)
+  own <- mget(intersect(c("metric", "sign"), ls(.call)), envir = .call)
+  c(own, given)
+}
+
+# Returns the options in `...`, including those collected by point_options() and
+# run_options().
+option_list <- function(verb, ..., .call) {
+  given <- rlang::list2(...)
+  names <- rlang::names2(given)
+  if (any(names == "")) {
+    abort_too_many(.call)
+  }
+  collected <- names == "options"
+  for (options in given[collected]) {
+    if (!inherits(options, "fsknn_options")) {
+      was <- describe_value(options)
+      abort_argument(
+        "{.arg options} must be made by {.fn point_options} or
+         {.fn run_options}, not {was}.",
+        .call
+      )
+    }
+    given <- c(given, unclass(options))
+  }
+  given <- given[!names(given) %in% "options"]
+  names <- names(given)
+  if (anyDuplicated(names) > 0) {
+    twice <- names[[anyDuplicated(names)]]
+    abort_argument("{.arg {twice}} is given twice.", .call)
+  }
+  for (name in names) {
+    check_takes(verb, name, .call)
+  }
+  given
+}
+
+check_takes <- function(verb, name, call) {
+  entry <- entry_for(exceptions, verb, name)
+  if (!is.null(entry)) {
+    abort_argument(
+      c("{.fn {verb}} does not take {.arg {name}}.", x = entry$why), call
+    )
+  }
+  if (!name %in% option_names()) {
+    own <- names(formals(function_of(call)))
+    abort_no_argument(name, c(own, taken_options(verb)), call)
+  }
+}
+
+takes <- function(verb, option) is.null(entry_for(exceptions, verb, option))
+
+taken_options <- function(verb) {
+  Filter(function(option) takes(verb, option), option_names())
+}
+
+# Returns the session's defaults of run options, as far as they apply.
+session_defaults <- function(given, verb) {
+  names <- setdiff(
+    intersect(names(formals(run_options)), taken_options(verb)),
+    # These have their own places, where they limit what is found.
+    c("checkpoint", "num_threads", "max_memory", "max_device_memory")
   )
-  missing <- check_na(told$na, told$min_pairs, metric, call = call)
+  names <- setdiff(names, names(given))
+  defaults <- lapply(
+    rlang::set_names(names), function(name) getOption(paste0("fsknn.", name))
+  )
+  defaults <- Filter(Negate(is.null), defaults)
+  both <- function() c(given, defaults)
+  if (!is.null(given$devices)) {
+    defaults$backend <- NULL
+  }
+  if (identical(both()$backend, "cpu")) {
+    defaults$devices <- NULL
+  }
+  needs_cuda <- identical(given$backend, "cuda") || !is.null(given$devices)
+  if (!is.null(both()$BPPARAM) && are_forked(both()$BPPARAM)) {
+    if (needs_cuda) {
+      defaults$BPPARAM <- NULL
+    } else {
+      defaults$devices <- NULL
+      if (identical(defaults$backend, "cuda")) defaults$backend <- NULL
+    }
+  }
+  defaults
+}
+
+# Checks options in one order, as far as possible without the data. `given` are
+# some of the options, and `metric` and `sign`.
+check_options <- function(given, verb = "knn_search", call = caller_env()) {
+  defaults <- session_defaults(given, verb)
+  if (length(defaults) == 0) {
+    return(check_each_option(given, verb, call))
+  }
+  rlang::try_fetch(
+    check_each_option(c(given, defaults), verb, call),
+    fsknn_argument_error = function(error) {
+      words <- conditionMessage(error)
+      of_session <- Filter(function(name) {
+        grepl(paste0("`", name, "`"), words, fixed = TRUE)
+      }, names(defaults))
+      if (length(of_session) > 0) {
+        error$body <- c(
+          error$body,
+          i = paste0(
+            "It is set for this session by `options(fsknn.", of_session[[1]],
+            " = )`."
+          )
+        )
+      }
+      rlang::cnd_signal(error)
+    }
+  )
+}
+
+check_each_option <- function(given, verb, call) {
+  if (!takes(verb, "backend")) {
+    given$backend <- "cpu"
+  }
+  get <- function(name) given[[name]] %||% option_default(name)
+  metric <- check_metric(
+    given$metric %||% default_metric(given$dimred), call = call
+  )
+  entry <- entry_for(needs_all_values, verb)
+  if (!is.null(entry)) {
+    given$na <- check_needs_all(get("na"), entry, call)
+  }
+  missing <- check_na(given$na %||% "error", given$min_pairs, metric, call)
   options <- list(
     metric = metric,
     na = missing$na,
     min_pairs = missing$min_pairs,
-    sign = check_sign(told$sign, metric, call = call),
+    sign = check_sign(given$sign %||% "signed", metric, call = call),
     constant = check_choice(
-      told$constant, c("error", "isolate"), "constant", call = call
+      get("constant"), c("error", "isolate"), "constant", call = call
     ),
-    chunk_size = check_chunk_size(told$chunk_size, call = call),
-    num_threads = check_num_threads(told$num_threads, call = call),
+    chunk_size = check_chunk_size(given$chunk_size, call = call),
+    num_threads = check_num_threads(given$num_threads, call = call),
     max_device_memory = check_device_memory(
-      told$max_device_memory, call = call
+      given$max_device_memory, call = call
     ),
-    max_memory = check_max_memory(told$max_memory, call = call),
-    progress = check_progress(told$progress, call = call),
-    verbose = check_flag(told$verbose, "verbose", call = call),
+    max_memory = check_max_memory(given$max_memory, call = call),
+    progress = takes(verb, "progress") &&
+      check_progress(given$progress, call = call),
+    verbose = check_flag(get("verbose"), "verbose", call = call),
     instruction_set = check_instruction_set(call = call),
     backend = choose_backend(
-      backend_for(told$BPPARAM, told$backend, told$devices, call = call),
-      told$devices, call = call
+      backend_for(given$BPPARAM, get("backend"), given$devices, call = call),
+      given$devices, call = call
     ),
-    automatic = is_automatic(told$backend, told$devices),
-    input = check_input(told$points, told$assay, told$dimred, call = call),
-    weights = check_sample_weights(told$weights, metric, call = call)
+    automatic = is_automatic(get("backend"), given$devices),
+    input = check_input(get("points"), given$assay, given$dimred, call = call),
+    weights = check_sample_weights(given$weights, metric, call = call)
   )
   check_na_and_weights(options, call = call)
   options["adjust"] <- list(
-    check_adjust(told$adjust, told$data, options, call = call)
+    check_adjust(given$adjust, given$data, options, call = call)
+  )
+  # What a message about missing values suggests.
+  able <- is.null(entry) && is.null(given$weights) && is.null(given$adjust)
+  options$cures_na <- c(
+    if (able && isTRUE(metric$pairwise)) "pairwise", "mean"
   )
   options$long <- check_long_work(
-    told$BPPARAM, told$checkpoint, options, told$num_threads, call = call
+    given$BPPARAM, given$checkpoint, options, given$num_threads, call = call
   )
   options
+}
+
+check_needs_all <- function(na, entry, call) {
+  if (identical(na, na_choices)) {
+    return("error")
+  }
+  if (!identical(na, "pairwise")) {
+    return(check_choice(na, c("error", "mean"), "na", call = call))
+  }
+  abort_argument(
+    c(
+      "{.code na = \"pairwise\"} can't be used here.",
+      x = entry$why, i = entry$cure
+    ),
+    call
+  )
 }

@@ -23,9 +23,10 @@
 #' @param type `"unsigned"` (default), `"signed"` or `"signed hybrid"`.
 #' @param metric A correlation: `"pearson"` (default), `"spearman"` or
 #'   `"bicor"`.
-#' @param constant What to do with points for which the metric has no value (see
-#'   [knn_search()]): `"error"` (default), or `"isolate"`, which leaves them out
-#'   of all sums and gives them `NA`.
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `. `constant
+#'   = "isolate"` leaves points without a value out of all sums and gives them
+#'   `NA`.
 #'
 #' @returns A list of class `pair_connectivity`: `k`, a matrix with a row for
 #'   each point, with its name, and a column for each power; `powers`, `type`,
@@ -34,7 +35,6 @@
 #' @section Errors:
 #' As for [knn_search()], of class `fsknn_argument_error`.
 #' @inheritSection pair_histogram Missing values
-#' @inheritSection knn_search Covariates
 #' @references
 #' Zhang B, Horvath S (2005). A general framework for weighted gene
 #' co-expression network analysis. *Statistical Applications in Genetics and
@@ -53,18 +53,11 @@
 #' soft_threshold(found)
 pair_connectivity <- function(x, powers = c(1:10, seq(12, 20, by = 2)),
                               type = c("unsigned", "signed", "signed hybrid"),
-                              metric = "pearson", ...,
-                              constant = c("error", "isolate"),
-                              num_threads = NULL, progress = NULL,
-                              points = c("rows", "columns"), assay = NULL,
-                              dimred = NULL, weights = NULL, max_memory = NULL,
-                              na = c("error", "pairwise", "mean"),
-                              min_pairs = NULL, adjust = NULL, data = NULL) {
-  check_no_more(...)
+                              metric = "pearson", ...) {
   check_supplied(x)
   powers <- check_powers(powers, "powers")
   type <- check_network_type(type)
-  options <- options_on_cpu()
+  options <- verb_options("pair_connectivity", ...)
   check_is_correlation(options$metric)
   search <- new_search(x, options)
   found <- in_core(
@@ -80,13 +73,6 @@ pair_connectivity <- function(x, powers = c(1:10, seq(12, 20, by = 2)),
     ),
     class = "pair_connectivity"
   )
-}
-
-# Returns the checked options of a verb that has no `backend`.
-options_on_cpu <- function(verb = caller_env()) {
-  told <- mget(intersect(names(unless_told), ls(verb)), envir = verb)
-  told$backend <- "cpu"
-  check_options(told, call = verb)
 }
 
 format_powers <- function(powers) {

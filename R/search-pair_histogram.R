@@ -36,11 +36,9 @@
 #'   similarity if the metric has one: r for correlations (|r| with
 #'   `sign = "absolute"`, -r with `sign = "negative"`), the cosine, and that of
 #'   [threshold_graph()] for `"proportional"`, `"jaccard"` and `"sorensen"`.
-#' @param constant What to do with points for which the metric has no value (see
-#'   [knn_search()]): `"error"` (default), or `"isolate"`, which counts none of
-#'   their pairs and is an error if too few other points are left.
-#' @param max_memory The maximum memory for an `x` that is read by blocks, as
-#'   for [knn_search()].
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `. `constant
+#'   = "isolate"` counts no pair of a point without a value.
 #'
 #' @returns A list of class `pair_histogram`:
 #'   * `breaks`: the breaks, double;
@@ -69,7 +67,6 @@
 #' has the section "Missing values". Under `na = "pairwise"`, a pair with fewer
 #' than `min_pairs` samples in common, or with a row that does not vary on them,
 #' has no value. It is in no bin, and counts 0 in a sum.
-#' @inheritSection knn_search Covariates
 #' @inherit knn_search references
 #' @seealso [threshold_graph()] and [within_search()] for the pairs themselves,
 #'   [pair_connectivity()] for sums over them.
@@ -86,18 +83,10 @@
 #'
 #' pair_histogram(x, c(0, 2, 4, Inf), metric = "euclidean")
 pair_histogram <- function(x, breaks, metric = NULL, sign = "signed", ...,
-                           value = NULL, constant = c("error", "isolate"),
-                           backend = c("auto", "cuda", "cpu"), devices = NULL,
-                           num_threads = NULL, chunk_size = NULL,
-                           max_device_memory = NULL, progress = NULL,
-                           points = c("rows", "columns"), assay = NULL,
-                           dimred = NULL, weights = NULL, max_memory = NULL,
-                           na = c("error", "pairwise", "mean"),
-                           min_pairs = NULL, adjust = NULL, data = NULL) {
-  check_no_more(...)
+                           value = NULL) {
   check_supplied(x)
   check_supplied(breaks)
-  options <- verb_options()
+  options <- verb_options("pair_histogram", ...)
   value <- check_pair_value(value, options$metric)
   breaks <- check_breaks(breaks)
   search <- counted_on_cpu(new_search(x, options))

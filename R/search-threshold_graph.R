@@ -31,10 +31,12 @@
 #' @param file,format Path of a file to which the edges are written during the
 #'   search, so that they need not fit in memory, and its format. `max_memory`
 #'   then limits the part in memory. The format is `"csv"`, the columns of the
-#'   data frame with all digits (the default if `file` ends in `.csv` or
-#'   `.csv.gz`). Or it is `"comet"`, CoMet's records (see [comet_files]), for
-#'   similarities of at least 0. `NULL` (default) writes no file. Not with
-#'   `subset`, `BPPARAM`, `checkpoint` or `na = "pairwise"`.
+#'   data frame with all digits. Or it is `"comet"`, CoMet's records, for
+#'   similarities of at least 0; or `"comet_bytes"`, one byte for each of all
+#'   pairs, for `"proportional"` and `"sorensen"` with `min_similarity = 0`,
+#'   which the CPU computes (see [write_edges()]). The default is the ending of
+#'   `file`, such as `.csv` or `.csv.gz`. `NULL` (default) writes no file. Not
+#'   with `subset`, `BPPARAM`, `checkpoint` or `na = "pairwise"`.
 #'
 #' @returns A data frame of class `knn_edges` with each pair of points once, in
 #'   the order of `from`, the earlier one in `x`, then of distance:
@@ -58,9 +60,6 @@
 #' data frame, it is a `fsknn_size_error`. It says which `min_similarity` would
 #' fit.
 #' @inheritSection within_search Missing values
-#' @inheritSection knn_search Covariates
-#' @inheritSection knn_search Workers
-#' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
 #' @seealso [knn_graph()] for a fixed number of neighbours of each point,
 #'   [within_search()] for distances and for lists.
@@ -73,26 +72,19 @@
 #' g <- as_igraph(edges, weight = "similarity")
 #' igraph::count_components(g)
 threshold_graph <- function(x, min_similarity, metric = "pearson",
-                            sign = "signed", ...,
-                            constant = c("error", "isolate"),
-                            backend = c("auto", "cuda", "cpu"), devices = NULL,
-                            num_threads = NULL, chunk_size = NULL,
-                            max_device_memory = NULL, progress = NULL,
-                            verbose = FALSE, points = c("rows", "columns"),
-                            assay = NULL, dimred = NULL, subset = NULL,
-                            BPPARAM = NULL, checkpoint = NULL, weights = NULL,
-                            max_memory = NULL,
-                            na = c("error", "pairwise", "mean"),
-                            min_pairs = NULL, adjust = NULL, data = NULL,
-                            file = NULL, format = NULL) {
-  check_no_more(...)
+                            sign = "signed", ..., subset = NULL, file = NULL,
+                            format = NULL) {
   check_supplied(x)
   check_supplied(min_similarity)
-  options <- verb_options()
+  options <- verb_options("threshold_graph", ...)
   least <- check_similarity(min_similarity, options$metric)
   sink <- check_edge_file(file, format, least, subset, options)
+  options <- options_for_bytes(options, sink, least, logical(), current_env())
   search <- new_search(x, options, subset = subset, as_edges = TRUE)
   search <- ask_within(search, 1 - least, similarity = least)
+  if (identical(sink$format, "comet_bytes")) {
+    return(write_bytes_found(search, sink, "edge", 2, current_env()))
+  }
   if (!is.null(sink)) {
     return(write_found_edges(search, sink))
   }

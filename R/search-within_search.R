@@ -21,17 +21,11 @@
 #'   their order or with their names. It must not be below 0, except under
 #'   `"inner_product"`.
 #'
-#' @param constant What to do with points for which the metric has no value (see
-#'   [knn_search()]): `"error"` (default), or `"isolate"`, which keeps them as
-#'   isolated points. An isolated point has no neighbours (empty vectors in
-#'   lists), and is not a neighbour of any point.
-#' @param max_memory The maximum memory for the answer, and also for an `x` (and
-#'   `query`) that is read by blocks: bytes, or a string such as `"4 GiB"`.
-#'   `NULL` (default) uses `getOption("fsknn.max_memory")` if that is set.
-#'   Otherwise it is all free memory for the answer, and a third of it for the
-#'   data.
-#' @param verbose Report the size of the search, start, end and seconds? `FALSE`
-#'   by default.
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `. `constant
+#'   = "isolate"` gives points without a value empty vectors. `max_memory` is
+#'   also a limit for the answer, for which all free memory may be used by
+#'   default.
 #'
 #' @returns A list of class `knn_neighbours`, which prints as a summary. It
 #'   holds two lists with one entry for each point, in the order of `x` (of
@@ -54,11 +48,8 @@
 #' common, or with a row that does not vary on them, is within no distance. If
 #' values are missing, such pairs are found only on the CPU. `backend = "auto"`
 #' uses it and says so once in a session; `"cuda"` is an error.
-#' @inheritSection knn_search Covariates
-#' @inheritSection knn_search Workers
-#' @inheritSection knn_search Checkpoints
 #' @inherit knn_search references
-#' @seealso [search_options] for which verb has which options,
+#' @seealso [point_options()] and [run_options()] for the options of all verbs,
 #'   [threshold_graph()] for an edge data frame of all pairs above a
 #'   correlation, [knn_search()] for a fixed number of neighbours.
 #' @export
@@ -75,20 +66,10 @@
 #' x[sample(length(x), 100)] <- NA
 #' within_search(x, 0.2, na = "pairwise", min_pairs = 8)$index[1:3]
 within_search <- function(x, distance, metric = NULL, sign = "signed", ...,
-                          constant = c("error", "isolate"),
-                          backend = c("auto", "cuda", "cpu"), devices = NULL,
-                          num_threads = NULL, chunk_size = NULL,
-                          max_device_memory = NULL, progress = NULL,
-                          verbose = FALSE, points = c("rows", "columns"),
-                          assay = NULL, dimred = NULL, subset = NULL,
-                          BPPARAM = NULL, checkpoint = NULL, weights = NULL,
-                          max_memory = NULL,
-                          na = c("error", "pairwise", "mean"),
-                          min_pairs = NULL, adjust = NULL, data = NULL) {
-  check_no_more(...)
+                          subset = NULL) {
   check_supplied(x)
   check_supplied(distance)
-  search <- new_search(x, verb_options(), subset = subset)
+  search <- new_search(x, verb_options("within_search", ...), subset = subset)
   search <- ask_within(search, check_distance(distance, search))
   index_and_distance(run_search(search), search)
 }
@@ -96,22 +77,12 @@ within_search <- function(x, distance, metric = NULL, sign = "signed", ...,
 #' @rdname within_search
 #' @inheritParams knn_query
 #' @export
-within_query <- function(x, query, distance, metric = NULL,
-                         sign = "signed", ...,
-                         constant = c("error", "isolate"),
-                         backend = c("auto", "cuda", "cpu"), devices = NULL,
-                         num_threads = NULL, chunk_size = NULL,
-                         max_device_memory = NULL, progress = NULL,
-                         verbose = FALSE, points = c("rows", "columns"),
-                         assay = NULL, dimred = NULL, BPPARAM = NULL,
-                         checkpoint = NULL, weights = NULL, max_memory = NULL,
-                         na = c("error", "pairwise", "mean"),
-                         min_pairs = NULL, adjust = NULL, data = NULL) {
-  check_no_more(...)
+within_query <- function(x, query, distance, metric = NULL, sign = "signed",
+                         ...) {
   check_supplied(x)
   check_query(query)
   check_supplied(distance)
-  search <- new_search(x, verb_options(), query)
+  search <- new_search(x, verb_options("within_query", ...), query)
   search <- ask_within(search, check_distance(distance, search))
   index_and_distance(run_search(search), search)
 }

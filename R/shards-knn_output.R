@@ -3,7 +3,7 @@
 #' The neighbours of 20,000,000 points, 200 each, are 4e9 places: 48 GB, and
 #' more rows than a data frame can have. With `output = ` [knn_search()] and
 #' [knn_query()] write them to a folder, in shards of some rows each, and give
-#' what [read_knn_shards()] gives: index and distance as a
+#' what [read_knn()] gives: index and distance as a
 #' `DelayedArray::DelayedMatrix`, of which nothing is in memory until it is
 #' asked for.
 #'
@@ -18,8 +18,8 @@
 #'   chunks or compression. R sees them as rows x k; to programs in C or Python,
 #'   which count dimensions the other way round, they are k x rows.
 #' * `"bin"`: files `index-000001.ibin` and `distance-000001.fbin` (`.dbin` of
-#'   doubles), ... in the form of big-ann-benchmarks: see [bin_file()]. Numbers
-#'   count from 0 there, and -1 is no neighbour.
+#'   doubles), ... in the form of big-ann-benchmarks: see [read_points()].
+#'   Numbers count from 0 there, and -1 is no neighbour.
 #'
 #' A file has its name when it is whole and on the disk. The last one to come is
 #' `fsknn-shards`, a text that says what the answer is and has a digest of each
@@ -54,7 +54,7 @@
 #' @section Errors:
 #' A folder that has something in it, or is in use, is a `fsknn_output_error`;
 #' a file that can't be written a `fsknn_file_error`.
-#' @seealso [read_knn_shards()]
+#' @seealso [read_knn()]
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
@@ -208,13 +208,13 @@ check_output_is_free <- function(output, call) {
     if (is.null(opened)) {
       abort_output(
         output, "It holds an answer already, which is damaged.", call,
-        "{.fn read_knn_shards} says what is wrong with it; delete the folder, or
+        "{.fn read_knn} says what is wrong with it; delete the folder, or
          give another."
       )
     }
     abort_output(
       output, "It holds an answer already.", call,
-      "{.fn read_knn_shards} opens it; give another folder, or delete this one."
+      "{.fn read_knn} opens it; give another folder, or delete this one."
     )
   }
   others <- files[files != shards_lock & !grepl(shard_file_form, files)]

@@ -57,8 +57,8 @@
 #'
 #' Exchanging is exact for known means and spreads; with those of the samples
 #' themselves it is nearly so, for all but the smallest groups (see
-#' `inst/bench/calibration_contrast.R`, whose figures are in the vignette
-#' "significance"). Where values have heavy tails or outliers, `"spearman"` is
+#' `inst/bench/calibration_contrast.R`, whose figures are in the site's article
+#' "calibration"). Where values have heavy tails or outliers, `"spearman"` is
 #' safer: with Pearson's r of t-distributed values (3 degrees of freedom, 20
 #' samples a group) some edge has a `p_adjusted` below 0.05 in 14% of data sets
 #' of no difference, with Spearman's in 5%.
@@ -100,14 +100,12 @@
 #'   are: labels are permuted among samples with the same value only.
 #' @param persistence How much deeper ranks count in `rbo`, above 0 and below 1:
 #'   with 0.9 (default) the first 10 have 86% of the weight.
-#' @param constant What to do with points that are constant in either group:
-#'   `"error"` (default), or `"isolate"`, which leaves them without neighbours
-#'   in both, and their rows in `points` `NA`. One that a permutation makes
-#'   constant in a group has no list there.
-#' @param na What to do with missing values: `"error"` (default), or `"mean"`,
-#'   which takes the mean of what the row has in the sample's group.
-#' @param weights A weight for each sample, as for [knn_search()]; a sample
-#'   keeps its weight when its label is permuted.
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `. A point
+#'   that is constant in either group counts as constant: `constant =
+#'   "isolate"` leaves it without neighbours in both, with `NA` in `points`.
+#'   `na = "mean"` takes the mean of the row's values in the sample's group. A
+#'   sample keeps its weight when its label is permuted.
 #' @inheritParams knn_search
 #'
 #' @returns An object of class `fsknn_contrast`, a list of
@@ -158,21 +156,11 @@
 #' found$edges[found$edges$p_adjusted < 0.05, ]
 compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
                                sign = "signed", ..., permutations = 100,
-                               strata = NULL, persistence = 0.9,
-                               constant = c("error", "isolate"),
-                               backend = c("auto", "cuda", "cpu"),
-                               devices = NULL, num_threads = NULL,
-                               chunk_size = NULL, max_device_memory = NULL,
-                               progress = NULL, verbose = FALSE,
-                               points = c("rows", "columns"), assay = NULL,
-                               dimred = NULL, weights = NULL,
-                               max_memory = NULL, na = c("error", "mean")) {
-  check_no_more(...)
+                               strata = NULL, persistence = 0.9) {
   check_supplied(x)
   permutations <- check_permutations(permutations)
   persistence <- check_persistence(persistence)
-  na <- check_na_of_groups(na)
-  options <- verb_options()
+  options <- verb_options("compare_neighbours", ...)
   check_is_correlation(
     options$metric,
     "Groups may differ in the means of points, which other metrics see."
@@ -213,21 +201,6 @@ check_persistence <- function(persistence, call = caller_env()) {
     )
   }
   persistence
-}
-
-check_na_of_groups <- function(na, call = caller_env()) {
-  if (!identical(na, "pairwise")) {
-    return(check_choice(na, c("error", "mean"), "na", call = call))
-  }
-  abort_argument(
-    c(
-      "{.code na = \"pairwise\"} can't be used here.",
-      x = "Points are prepared once for all permutations, and pairs over common
-           samples can't be.",
-      i = "Use {.code na = \"mean\"}."
-    ),
-    call
-  )
 }
 
 check_is_correlation <- function(metric, hint = NULL, call = caller_env()) {

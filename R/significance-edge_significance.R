@@ -92,13 +92,13 @@
 #' @param metric,sign,k As in [knn_graph()], where the edges do not tell: those
 #'   that were read from a file, or come from another package. `k` is that of
 #'   the searches of permuted points (1 if it is known from nowhere).
-#' @param constant,weights,na,min_pairs,adjust,data As they were given when the
-#'   edges were made.
-#' @param max_memory What data that are read by blocks may take, as for
-#'   [knn_search()]: here they must fit.
-#' @param BPPARAM,checkpoint As for [knn_search()]. Each permuted search is
-#'   dealt out to the workers; the folder keeps what each permutation gave, and
-#'   a run that goes on must start from the same random seed.
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `. Give
+#'   `constant`, `weights`, `na`, `min_pairs`, `adjust` and `data` as they were
+#'   given when the edges were made. Data that are read by blocks must fit in
+#'   `max_memory`. With `BPPARAM`, workers share each permuted search. A
+#'   `checkpoint` keeps the result of each permutation, and a run that
+#'   continues must start from the same random seed.
 #'
 #' @returns An edge data frame as of [undirected_edges()], each pair once, of
 #'   class `fsknn_significance` as well, with the columns `p_value` and
@@ -108,7 +108,6 @@
 #'   draws them as a ggplot, the kNN graph of chance beside the data's.
 #'   `summary()` counts the edges below some levels.
 #' @inheritSection knn_search Errors
-#' @inheritSection knn_search Missing values
 #' @references
 #' Benjamini Y, Hochberg Y (1995). Controlling the false discovery rate.
 #' *Journal of the Royal Statistical Society B* 57: 289-300.
@@ -140,20 +139,10 @@
 #'   knn_graph(x, k = 3, metric = "euclidean"), x, permutations = 99
 #' )
 #' summary(by_distance)
-edge_significance <- function(edges, x, ..., p_adjust = c("BH", "BY",
-                                                          "bonferroni"),
+edge_significance <- function(edges, x, ...,
+                              p_adjust = c("BH", "BY", "bonferroni"),
                               permutations = NULL, metric = NULL, sign = NULL,
-                              k = NULL, constant = c("error", "isolate"),
-                              backend = c("auto", "cuda", "cpu"),
-                              devices = NULL, num_threads = NULL,
-                              chunk_size = NULL, max_device_memory = NULL,
-                              progress = NULL, verbose = FALSE,
-                              points = c("rows", "columns"), assay = NULL,
-                              dimred = NULL, BPPARAM = NULL, checkpoint = NULL,
-                              weights = NULL, max_memory = NULL,
-                              na = c("error", "pairwise", "mean"),
-                              min_pairs = NULL, adjust = NULL, data = NULL) {
-  check_no_more(...)
+                              k = NULL) {
   check_supplied(edges)
   check_supplied(x)
   p_adjust <- check_choice(
@@ -166,9 +155,10 @@ edge_significance <- function(edges, x, ..., p_adjust = c("BH", "BY",
   metric <- recorded_or_given(edges, "metric", metric)
   sign <- recorded_or_given(edges, "sign", sign, "signed")
   k <- recorded_or_given(edges, "k", k, 1L)
-  check_told_again(edges, "weighted", weights, "weights")
-  check_told_again(edges, "num_covariates", adjust, "adjust")
-  options <- verb_options()
+  given <- options_given("edge_significance", ...)
+  check_told_again(edges, "weighted", given$weights, "weights")
+  check_told_again(edges, "num_covariates", given$adjust, "adjust")
+  options <- check_options(given, "edge_significance")
   check_has_p(options$metric, permutations)
   # Values are permuted and compared with those of the edges, in memory.
   options$in_memory <- TRUE

@@ -65,10 +65,10 @@
 #' @param min_stability Edges that are not in the graph of all samples are told
 #'   of where at least this share of the resamples has them.
 #' @param chance `TRUE` (default): find out what share chance gives.
-#' @param max_memory What data that are read by blocks may take, as for
-#'   [knn_search()]: here they must fit.
-#' @param BPPARAM,checkpoint As for [knn_search()], where the unit of work is
-#'   some of the resamples instead of some of the points. Chance's few searches
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `. Data that
+#'   are read by blocks must fit in `max_memory`. With `BPPARAM` and
+#'   `checkpoint`, a task is some of the resamples. The few searches for chance
 #'   run in this process.
 #'
 #' @returns An edge data frame as of [knn_graph()], of class
@@ -82,7 +82,6 @@
 #'   its resamples. `summary()` gives quantiles, for each rank too; `plot()` a
 #'   ggplot of the shares beside chance's.
 #' @inheritSection knn_search Errors
-#' @inheritSection knn_search Missing values
 #' @references
 #' Meinshausen N, Buhlmann P (2010). Stability selection. *Journal of the Royal
 #' Statistical Society B* 72: 417-473. \doi{10.1111/j.1467-9868.2010.00740.x}
@@ -109,19 +108,8 @@
 #' head(attr(edges, "vertices"))
 edge_stability <- function(x, k = 20, resamples = 100,
                            method = c("subsample", "bootstrap"),
-                           fraction = NULL, metric = NULL,
-                           sign = "signed", ..., min_stability = 0.5,
-                           chance = TRUE, constant = c("error", "isolate"),
-                           backend = c("auto", "cuda", "cpu"), devices = NULL,
-                           num_threads = NULL, chunk_size = NULL,
-                           max_device_memory = NULL, progress = NULL,
-                           verbose = FALSE, points = c("rows", "columns"),
-                           assay = NULL, dimred = NULL, subset = NULL,
-                           BPPARAM = NULL, checkpoint = NULL, weights = NULL,
-                           max_memory = NULL,
-                           na = c("error", "pairwise", "mean"),
-                           min_pairs = NULL, adjust = NULL, data = NULL) {
-  check_no_more(...)
+                           fraction = NULL, metric = NULL, sign = "signed", ...,
+                           min_stability = 0.5, chance = TRUE, subset = NULL) {
   check_supplied(x)
   method <- check_choice(
     method, c("subsample", "bootstrap"), "method",
@@ -130,7 +118,7 @@ edge_stability <- function(x, k = 20, resamples = 100,
   resamples <- check_whole_number(resamples, "resamples", 1, 1e6)
   min_stability <- check_positive_share(min_stability, "min_stability")
   chance <- check_flag(chance, "chance")
-  options <- verb_options()
+  options <- verb_options("edge_stability", ...)
   # A file would hold points prepared with all of their samples.
   options$in_memory <- TRUE
   search <- new_search(x, options, k = k, subset = subset, as_edges = TRUE)

@@ -17,7 +17,7 @@
 #'   is the number of a row, always.
 #' @param outcome In place of `point`, what is no row of `x`: a vector with one
 #'   value for each feature (column) of `x`, in that order or with their names
-#'   (see "Names" in [search_options]). It may be numbers; logical values; a
+#'   (see "Names" in [point_options()]). It may be numbers; logical values; a
 #'   factor of two levels, of which the second counts as 1 and the first as 0;
 #'   text with two different values, taken as the factor of it (in sorted
 #'   order); or survival times, `survival::Surv(time, event)`. Several
@@ -37,8 +37,9 @@
 #'   of its sample data. Values are permuted within groups only: where all
 #'   samples of each group have one value, nothing is, and a warning of class
 #'   `fsknn_nested_strata` says so. `NULL` (default): among all samples.
-#' @param constant What to do with other points for which the metric has no
-#'   value: see [knn_search()]. The point itself must have one.
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `. `constant`
+#'   is about other points. The point itself must have a value.
 #'
 #' @returns A data frame with k rows for each point or outcome (fewer where
 #'   `na = "pairwise"` leaves fewer neighbours), the nearest first, and the
@@ -141,8 +142,6 @@
 #' `weights` of the weighted model.
 #'
 #' @inheritSection knn_search Errors
-#' @inheritSection knn_search Missing values
-#' @inheritSection knn_search Covariates
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
@@ -196,25 +195,16 @@
 #'   }, 0)
 #'   near[c("index", "correlation", "p_value", "cox", "fdr")]
 #' }
-nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed",
-                       ..., outcome = NULL, permutations = NULL, strata = NULL,
-                       constant = c("error", "isolate"),
-                       backend = c("auto", "cuda", "cpu"), devices = NULL,
-                       num_threads = NULL, max_device_memory = NULL,
-                       progress = NULL, verbose = FALSE,
-                       points = c("rows", "columns"), assay = NULL,
-                       dimred = NULL, weights = NULL, max_memory = NULL,
-                       na = c("error", "pairwise", "mean"), min_pairs = NULL,
-                       block = NULL, between = FALSE, adjust = NULL,
-                       data = NULL) {
-  check_no_more(...)
+nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
+                       outcome = NULL, permutations = NULL, strata = NULL,
+                       block = NULL, between = FALSE) {
   check_supplied(x)
   if (is.null(outcome)) {
     check_supplied(point)
   } else if (!missing(point)) {
     abort_two_askers(point, current_env())
   }
-  options <- verb_options()
+  options <- verb_options("nearest_to", ...)
   permutations <- check_permutations(permutations, least = 0)
   check_has_p_values(permutations, options$metric)
   check_no_blocks(permutations, block)

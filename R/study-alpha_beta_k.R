@@ -29,6 +29,7 @@
 #' @param solver `"auto"` (default) leaves what the bound below does not decide
 #'   to GLPK where the package Rglpk is installed; `"glpk"` demands that;
 #'   `"none"` does without.
+#' @inheritParams run_options
 #' @inheritParams knn_search
 #'
 #' @returns A list of class `alpha_beta_k`, with a print method:

@@ -31,6 +31,7 @@
 #'   missing. Beside an `ExpressionSet` or a `SummarizedExperiment` also the
 #'   name of a column of its sample data.
 #' @param ... Must be empty: what follows must be named in full.
+#' @inheritParams run_options
 #' @inheritParams knn_search
 #'
 #' @returns A list of class `mdl_filter`, with a print method:
@@ -46,8 +47,8 @@
 #'     lowest interval: what [alpha_beta_k()] takes.
 #'   * `class`: the class of each sample, a factor.
 #'
-#' `mdl_discretise()` gives an integer matrix with one row for each row kept,
-#' and the samples of its `x` in columns.
+#' `predict()` gives an integer matrix with one row for each row kept, and the
+#' samples of `newdata` in columns.
 #'
 #' @section Errors:
 #' A wrong argument, a value that is missing or not finite, or a class with
@@ -73,7 +74,7 @@
 #' f <- mdl_filter(t(iris[, 1:4]), iris$Species)
 #' f
 #' f$cuts
-#' table(mdl_discretise(t(iris[, 1:4]), f)["Petal.Length", ], iris$Species)
+#' table(predict(f, t(iris[, 1:4]))["Petal.Length", ], iris$Species)
 mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
   check_no_more(...)
   check_supplied(x)
@@ -103,26 +104,20 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
 }
 
 #' @rdname mdl_filter
-#' @param filter What `mdl_filter()` gave. `mdl_discretise()` applies its cuts
-#'   to the same features of the same or of other samples: `x` has all rows that
-#'   the filter was made from, or those that it keeps, in that order or by name.
-#'   Missing values stay
-#'   missing.
+#' @param object A filter, as `mdl_filter()` returns it.
+#' @param newdata The same features of the same or of other samples, in all that
+#'   `mdl_filter()` takes: all rows that the filter was made from, or those that
+#'   it keeps, in that order or by name. `predict()` applies the filter's cuts
+#'   to them. Missing values stay missing.
+#' @method predict mdl_filter
 #' @export
-mdl_discretise <- function(x, filter, ..., num_threads = NULL) {
+predict.mdl_filter <- function(object, newdata, ..., num_threads = NULL) {
   check_no_more(...)
-  check_supplied(x)
-  check_supplied(filter)
-  if (!inherits(filter, "mdl_filter")) {
-    given <- describe_type(filter)
-    abort_argument(
-      "{.arg filter} must be the result of {.fn mdl_filter}, not {given}.",
-      current_env()
-    )
-  }
+  check_supplied(newdata)
   num_threads <- check_num_threads(num_threads)
-  points <- in_memory(as_points(expression_of(x)))
-  levels_by(filter, filter_rows(filter, points), num_threads)
+  values <- expression_of(newdata, "newdata")
+  points <- in_memory(as_points(values, "newdata"), "newdata")
+  levels_by(object, filter_rows(object, points), num_threads)
 }
 
 # Returns all rows that the filter was made from, or those it keeps, in its
@@ -134,7 +129,7 @@ filter_rows <- function(filter, points, call = caller_env()) {
   if (given != all && given != kept) {
     abort_argument(
       c(
-        "{.arg x} must have the rows that {.arg filter} was made from
+        "{.arg newdata} must have the rows that the filter was made from
          ({format_count(all)}) or those that it keeps ({format_count(kept)}).",
         x = "It has {format_count(given)}."
       ),
@@ -145,7 +140,9 @@ filter_rows <- function(filter, points, call = caller_env()) {
   if (given != all) {
     wanted <- wanted[filter$keep]
   }
-  at <- match_order(points$names, wanted, words_of_rows("filter"), call)
+  at <- match_order(
+    points$names, wanted, words_of_rows("object", "newdata"), call
+  )
   if (is.null(at)) points$values else points$values[at, , drop = FALSE]
 }
 

@@ -54,15 +54,12 @@
 #'   (default), `"spearman"` or `"bicor"`.
 #' @param permutations How many permutations of the outcome `p_adjusted` is
 #'   from; 0 (default): there is none.
-#' @param constant What to do with constant rows: `"error"` (default), or
-#'   `"isolate"`: they are in no module.
-#' @param na What to do with missing values of `x`: `"error"` (default), or
-#'   `"mean"`, which takes the mean of what the row has in their place. (WGCNA
-#'   fills them from the nearest rows, with package impute.) Outcomes may have
-#'   none missing.
-#' @param adjust,data Covariates that both eigengenes and outcomes are adjusted
-#'   for, as for [nearest_to()], under `"pearson"` and `"spearman"`. Eigengenes
-#'   themselves are as without.
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `. `constant
+#'   = "isolate"` puts constant rows in no module. `na = "mean"` replaces a
+#'   missing value of `x` by the mean of its row; outcomes may have none
+#'   missing. Eigengenes and outcomes are adjusted for the covariates of
+#'   `adjust`, but the eigengenes that are returned are not.
 #' @inheritParams nearest_to
 #'
 #' @returns An object of class `fsknn_modules`, a list of
@@ -104,21 +101,13 @@
 #' found
 #' head(found$points)
 module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
-                           metric = "pearson", permutations = 0, strata = NULL,
-                           constant = c("error", "isolate"),
-                           backend = c("auto", "cuda", "cpu"), devices = NULL,
-                           num_threads = NULL, progress = NULL,
-                           points = c("rows", "columns"), assay = NULL,
-                           dimred = NULL, max_memory = NULL,
-                           na = c("error", "mean"), adjust = NULL,
-                           data = NULL) {
-  check_no_more(...)
+                           metric = "pearson", permutations = 0,
+                           strata = NULL) {
   check_supplied(clusters)
   check_supplied(x)
   min_size <- check_whole_number(min_size, "min_size", 1, .Machine$integer.max)
   permutations <- check_permutations(permutations, least = 0)
-  na <- check_na_of_modules(na)
-  options <- verb_options()
+  options <- verb_options("module_summary", ...)
   check_is_correlation(options$metric)
   read <- read_module_points(x, options)
   membership <- check_membership(clusters, read)
@@ -138,20 +127,6 @@ module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
   found
 }
 
-check_na_of_modules <- function(na, call = caller_env()) {
-  if (!identical(na, "pairwise")) {
-    return(check_choice(na, c("error", "mean"), "na", call = call))
-  }
-  abort_argument(
-    c(
-      "{.code na = \"pairwise\"} can't be used here.",
-      x = "An eigengene is of rows that have all values.",
-      i = "Use {.code na = \"mean\"}."
-    ),
-    call
-  )
-}
-
 # Returns values (a matrix with missing ones filled), names, and `skip`, the
 # rows that are constant.
 read_module_points <- function(x, options, call = caller_env()) {
@@ -160,7 +135,7 @@ read_module_points <- function(x, options, call = caller_env()) {
   options$metric <- check_metric("pearson")
   # Only outcomes are adjusted.
   options["adjust"] <- list(NULL)
-  points <- read_points(x, options$input, "x", call = call)
+  points <- take_points(x, options$input, "x", call = call)
   points <- bring_all(points, NULL, options, call)$points
   if (!is.matrix(points$values)) {
     abort_no_metafeatures(call)

@@ -12,8 +12,8 @@
 #'   the last bin), `triples`, how many are in it (double), and `and_above`, how
 #'   many are in it or above: so many [threshold_triples()] gives for
 #'   `min_similarity = lower`. Its attributes `below` and `above` hold how many
-#'   are in no bin, `checksum` is as in [threshold_triples()]. Counts of all
-#'   stages are put together by [combine_triples()].
+#'   are in no bin, `checksum` is as in [threshold_triples()]. The
+#'   counts of all stages are combined by [rbind()][rbind.fsknn_triples].
 #'
 #'   Some of its rows or columns are a plain data frame.
 #'
@@ -35,20 +35,11 @@
 #' }
 triple_histogram <- function(x, breaks = 20,
                              metric = c("proportional", "sorensen"), ...,
-                             constant = c("error", "isolate"),
-                             backend = c("auto", "cuda", "cpu"), devices = NULL,
-                             num_threads = NULL, max_device_memory = NULL,
-                             progress = NULL, verbose = FALSE,
-                             points = c("rows", "columns"),
-                             assay = NULL, dimred = NULL,
-                             na = c("error", "mean"), stages = NULL,
-                             stage = NULL, BPPARAM = NULL, checkpoint = NULL) {
-  check_no_more(...)
+                             stages = NULL, stage = NULL) {
   check_supplied(x)
   breaks <- check_triple_breaks(breaks)
   metric <- check_triple_metric(metric)
-  na <- check_triple_na(na)
-  options <- triple_options()
+  options <- triple_options("triple_histogram", ...)
   search <- new_triple_search(x, options)
   search <- ask_triples(
     search, "histogram", check_stages(stages, stage), breaks = breaks

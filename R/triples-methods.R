@@ -44,14 +44,6 @@ as.data.frame.fsknn_triples <- function(x, row.names = NULL, optional = FALSE,
   x
 }
 
-# Joined rows of several answers are a data frame. To combine stages, there is
-# combine_triples(), which checks that they belong together.
-#' @method rbind fsknn_triples
-#' @export
-rbind.fsknn_triples <- function(..., deparse.level = 1) {
-  do.call(rbind, lapply(list(...), as.data.frame))
-}
-
 #' @export
 print.fsknn_triples <- function(x, ..., n = 10) {
   cat(format_triples_header(x), "\n", sep = "")

@@ -32,22 +32,12 @@
 #' nt
 #' head(as.data.frame(nt))
 #' as.data.frame(nearest_triples(x, k = 3, query = c("gene7", "gene9")))
-nearest_triples <- function(x, k = 10,
-                            metric = c("proportional", "sorensen"), ...,
-                            query = NULL, path = c("auto", "pairs", "all"),
-                            constant = c("error", "isolate"),
-                            backend = c("auto", "cuda", "cpu"), devices = NULL,
-                            num_threads = NULL, max_device_memory = NULL,
-                            progress = NULL, verbose = FALSE,
-                            points = c("rows", "columns"),
-                            assay = NULL, dimred = NULL, max_memory = NULL,
-                            na = c("error", "mean"), BPPARAM = NULL,
-                            checkpoint = NULL) {
-  check_no_more(...)
+nearest_triples <- function(x, k = 10, metric = c("proportional", "sorensen"),
+                            ..., query = NULL,
+                            path = c("auto", "pairs", "all")) {
   check_supplied(x)
   metric <- check_triple_metric(metric)
-  na <- check_triple_na(na)
-  options <- triple_options()
+  options <- triple_options("nearest_triples", ...)
   path <- check_choice(path, triple_paths, "path")
   search <- new_triple_search(x, options, query)
   k <- check_triple_k(k, search)

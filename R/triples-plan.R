@@ -38,19 +38,11 @@
 triple_plan <- function(x, min_similarity,
                         metric = c("proportional", "sorensen"), ...,
                         query = NULL, stage = NULL,
-                        path = c("auto", "pairs", "all"),
-                        constant = c("error", "isolate"),
-                        backend = c("auto", "cuda", "cpu"), devices = NULL,
-                        num_threads = NULL, max_device_memory = NULL,
-                        points = c("rows", "columns"), assay = NULL,
-                        dimred = NULL, max_memory = NULL,
-                        na = c("error", "mean")) {
-  check_no_more(...)
+                        path = c("auto", "pairs", "all")) {
   check_supplied(x)
   check_supplied(min_similarity)
   metric <- check_triple_metric(metric)
-  na <- check_triple_na(na)
-  options <- triple_options()
+  options <- triple_options("triple_plan", ...)
   path <- check_choice(path, triple_paths, "path")
   least <- check_similarity(min_similarity, options$metric)
   stages <- check_stages(NULL, stage)

@@ -13,17 +13,9 @@ check_triple_metric <- function(metric, call = caller_env()) {
   )
 }
 
-check_triple_na <- function(na, call = caller_env()) {
-  check_choice(na, c("error", "mean"), "na", call = call)
-}
-
-# Returns the checked options of a verb of triples. Data are in memory. If the
-# verb has no backend, the CPU is used.
-triple_options <- function(verb = caller_env()) {
-  known <- intersect(names(unless_told), ls(verb))
-  told <- mget(known, envir = verb)
-  told$backend <- told$backend %||% "cpu"
-  options <- check_options(told, call = verb)
+# Returns the checked options of a verb of triples. Data are in memory.
+triple_options <- function(verb, ..., .call = caller_env()) {
+  options <- verb_options(verb, ..., .call = .call)
   options$in_memory <- TRUE
   options
 }

@@ -55,32 +55,22 @@
 #'   same.
 #' @param stage Two whole numbers, `c(i, of)`: only stage i of so many. The
 #'   triples of all stages are those of the whole search, each once:
-#'   [combine_triples()] puts them together.
+#'   [rbind()][rbind.fsknn_triples] combines them.
 #' @param path `"auto"` (default), `"pairs"` or `"all"`: see the Details of
 #'   [threshold_triples()]. The answer is the same.
-#' @param constant What to do with points that are all zeros, which have no
-#'   similarity: `"error"` (default), or `"isolate"`, which keeps them as
-#'   isolated points, in no triple.
-#' @param max_device_memory The most memory to use on each GPU: bytes, or a
-#'   string such as `"4 GiB"` or `"500 MB"`. `NULL` (default) takes
-#'   `getOption("fsknn.max_device_memory")` where that is set, else what is
-#'   free. Points that do not fit are an error. The CPU engine does not read it.
-#' @param max_memory The most memory to use for the answer: bytes, or a string
-#'   such as `"4 GiB"`. `NULL` (default) takes `getOption("fsknn.max_memory")`
-#'   where that is set, else all that is free.
-#' @param BPPARAM,checkpoint As in [knn_search()]: workers that do the search's
-#'   tasks, and a folder in which each task's part of the answer is kept, so
-#'   that a search goes on after a kill, and others may join in by [knn_work()].
-#' @param file,format Path of a file that the triples go into while they are
-#'   searched for, so that they need not fit in memory; and what it is: `"csv"`,
-#'   the columns of the data frame with all digits (the default where `file`
-#'   ends in `.csv` or `.csv.gz`), or `"comet"`, CoMet's records (see
-#'   [comet_files]). `NULL` (default): no file.
-#' @param na What missing values (`NA`, `NaN`) are: `"error"` (default), or
-#'   `"mean"`, which takes for each the mean of its row's other values (not for
-#'   `"sorensen"`).
-#' @param verbose Tell the size of the search, what it did, its checksum and
-#'   seconds? `FALSE` by default.
+#' @param ... [Point options][point_options()] and [run
+#'   options][run_options()], by name, or collected as `options = `. `constant
+#'   = "isolate"` leaves points that are all zeros, which have no similarity,
+#'   in no triple. Points must fit in `max_device_memory`. `max_memory` is a
+#'   limit for the answer, for which all free memory may be used by default.
+#' @param file,format Path of a file to which the triples are written during the
+#'   search, so that they need not fit in memory, and its format: `"csv"`, the
+#'   columns of the data frame with all digits; `"comet"`, CoMet's records; or
+#'   `"comet_bytes"`, one byte for each of all triples, with
+#'   `min_similarity = 0` and without `query`, `stages`, `stage`, `BPPARAM` and
+#'   `checkpoint`, which the CPU computes (see [write_edges()]). The default is
+#'   the ending of `file`, such as `.csv` or `.csv.gz`. `NULL` (default): no
+#'   file.
 #'
 #' @returns A data frame of class `fsknn_triples` with each triple once, in the
 #'   order of its points in `x`:
@@ -119,7 +109,7 @@
 #' @seealso [triple_plan()] for what a search will be like, [nearest_triples()]
 #'   for the best triples of each point, [triple_histogram()] to choose a
 #'   threshold, [as_igraph()] and [write_edges()] for graphs of triples,
-#'   [write_comet_metrics()], `vignette("triples")`.
+#'   `vignette("triples")`.
 #' @export
 #' @examples
 #' x <- matrix(rexp(60 * 12), nrow = 60)
@@ -139,26 +129,28 @@
 threshold_triples <- function(x, min_similarity,
                               metric = c("proportional", "sorensen"), ...,
                               query = NULL, stages = NULL, stage = NULL,
-                              path = c("auto", "pairs", "all"),
-                              constant = c("error", "isolate"),
-                              backend = c("auto", "cuda", "cpu"),
-                              devices = NULL, num_threads = NULL,
-                              max_device_memory = NULL, progress = NULL,
-                              verbose = FALSE, points = c("rows", "columns"),
-                              assay = NULL, dimred = NULL, max_memory = NULL,
-                              na = c("error", "mean"), BPPARAM = NULL,
-                              checkpoint = NULL, file = NULL, format = NULL) {
-  check_no_more(...)
+                              path = c("auto", "pairs", "all"), file = NULL,
+                              format = NULL) {
   check_supplied(x)
   check_supplied(min_similarity)
   metric <- check_triple_metric(metric)
-  na <- check_triple_na(na)
-  options <- triple_options()
+  options <- triple_options("threshold_triples", ...)
   path <- check_choice(path, triple_paths, "path")
   least <- check_similarity(min_similarity, options$metric)
   stages <- check_stages(stages, stage)
   sink <- check_found_file(file, format)
+  options <- options_for_bytes(
+    options, sink, least,
+    c(
+      query = !is.null(query), stages = !is.null(stages$tasks),
+      stage = stages$stage[[2]] > 1
+    ),
+    current_env()
+  )
   search <- new_triple_search(x, options, query, named = TRUE)
+  if (identical(sink$format, "comet_bytes")) {
+    return(write_bytes_found(search, sink, "triple", 3, current_env()))
+  }
   search <- ask_triples(
     search, "threshold", stages, least = least, path = path,
     to_file = !is.null(sink), most = most_triples(search, !is.null(sink))

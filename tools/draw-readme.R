@@ -1,11 +1,66 @@
-# Draws man/figures/README-graph.png, the picture of README.md: the gene graph of
-# a leukaemia study (Bioconductor's ALL) and what its clusters are. From the
-# repository's root, with the package installed:
+# Draws the pictures of README.md into man/figures. From the repository's root:
 #
-#   Rscript tools/draw-readme.R
+#   Rscript tools/draw-readme.R         # both; needs the installed package
+#   Rscript tools/draw-readme.R chart   # only the chart of times
+#
+# README-cells.png: seconds and recall of neighbour searches of simulated cells,
+#   from inst/extdata/bench/cells.csv, which inst/bench/cells.R writes.
+# README-graph.png: the gene graph of a leukaemia study (Bioconductor's ALL) and
+#   the names of its clusters.
+
+library(ggplot2)
+
+# --- The chart of times -------------------------------------------------------
+
+num_cells <- 100000
+file <- "man/figures/README-cells.png"
+times <- utils::read.csv("inst/extdata/bench/cells.csv")
+times <- times[
+  times$n == num_cells & times$k == 15 & times$closeness == 1 &
+    !grepl("GPU", times$method, fixed = TRUE),
+]
+times <- times[order(times$seconds), ]
+times$method <- factor(times$method, rev(times$method))
+times$kind <- ifelse(times$exact, "exact", "approximate")
+times$text <- paste0(
+  format(round(times$seconds, 1), nsmall = 1, trim = TRUE), " s, ",
+  ifelse(
+    times$exact, "exact",
+    sprintf("finds %.0f%% of the neighbours", 100 * times$recall)
+  )
+)
+chart <- ggplot(times, aes(seconds, method)) +
+  geom_col(aes(fill = kind), width = 0.7) +
+  geom_text(aes(label = text), hjust = 0, nudge_x = 0.3, size = 3.3) +
+  scale_fill_manual(
+    values = c(exact = "#1F5582", approximate = "grey72"), name = NULL,
+    breaks = c("exact", "approximate")
+  ) +
+  scale_x_continuous(
+    limits = c(0, 1.75 * max(times$seconds)), expand = expansion(c(0, 0))
+  ) +
+  labs(
+    x = NULL, y = NULL,
+    title = paste(
+      "Seconds to find the 15 nearest neighbours of each of",
+      format(num_cells, big.mark = ",", scientific = FALSE), "cells"
+    ),
+    subtitle = "Simulated cells, 50 principal components, two CPU cores"
+  ) +
+  theme_minimal(base_size = 11) +
+  theme(
+    plot.title.position = "plot", plot.title = element_text(size = 12),
+    panel.grid = element_blank(), axis.text.x = element_blank(),
+    axis.text.y = element_text(colour = "black", size = 10),
+    legend.position = "none", plot.margin = margin(6, 6, 0, 6)
+  )
+ggsave(file, chart, width = 7.6, height = 2.5, dpi = 110, bg = "white")
+message(file, ": ", round(file.size(file) / 1024), " KiB")
+if ("chart" %in% commandArgs(TRUE)) quit()
+
+# --- The gene graph -----------------------------------------------------------
 
 suppressPackageStartupMessages(library(fsknn))
-library(ggplot2)
 options(lifecycle_verbosity = "quiet")
 
 store <- new.env()
@@ -59,7 +114,6 @@ held <- vapply(markers, function(genes) {
 best <- apply(held, 2, which.max)
 named <- best[apply(held, 2, max) >= 3]
 name <- names(named)[match(cluster, named)]
-
 
 # Only these, each cluster by itself.
 graph <- igraph::induced_subgraph(graph, which(!is.na(name)))
@@ -120,4 +174,6 @@ picture <- ggplot(points, aes(x, y)) +
   theme_void()
 file <- "man/figures/README-graph.png"
 ggsave(file, picture, width = 8.4, height = 4.7, dpi = 110, bg = "white")
-message(file, ": ", nrow(points), " probes, ", round(file.size(file) / 1024), " KiB")
+message(
+  file, ": ", nrow(points), " probes, ", round(file.size(file) / 1024), " KiB"
+)

@@ -270,6 +270,18 @@ check_own_threads() {
   ')
 }
 
+# The examples of README.md, in an empty folder, without those that install packages.
+check_readme() {
+  rm -rf "$build/readme"
+  mkdir -p "$build/readme" || return 1
+  sed -n '/^```r$/,/^```$/p' README.md |
+    sed -e '/^```/d' -e '/^install\.packages(/d' -e '/::install(/d' \
+      > "$build/readme/examples.R"
+  [ -s "$build/readme/examples.R" ] || return 1
+  (cd "$build/readme" && R_LIBS=$build/bioccheck/library Rscript -e \
+    'source("examples.R", echo = TRUE, max.deparse.length = Inf)')
+}
+
 # --- All of them -----------------------------------------------------------
 
 # Of the code alone, while R compiles; then BiocCheck, which takes the tarball; and
@@ -295,6 +307,7 @@ check_code() {
     step "BiocCheck: no error, no warning" bioc_check
     step "The build without CUDA links and loads" check_absent_build
     step "The build without OpenMP uses threads" check_own_threads
+    step "The examples of README.md run" check_readme
   }
   step "The C++ tests compile" build_cpp_tests && {
     step "The C++ tests pass" run_cpp_tests "$build/cpp/tests"

@@ -46,9 +46,13 @@ limits_for_panels <- function(x, k, metric, ...) {
   limits[!is.na(limits)]
 }
 
+gpus_here <- function(start = FALSE) {
+  knn_backends(start)$devices$cuda
+}
+
 # Tries one GPU, and all if there are several.
 gpus_to_try <- function() {
-  if (nrow(cuda_devices()) > 1) list(1, NULL) else list(1)
+  if (nrow(gpus_here()) > 1) list(1, NULL) else list(1)
 }
 
 # Returns the answer by definition: the core's exact step over all pairs.

@@ -34,7 +34,7 @@ named_values <- structure(values, dimnames = list(paste0("gene", 1:12), NULL))
 read_lines <- function(lines, ...) {
   local_folder()
   writeLines(lines, "file.knn")
-  read_knn("file.knn", ...)
+  read_knn("file.knn", metric = ...)
 }
 
 test_that("the file has the form of File S1", {

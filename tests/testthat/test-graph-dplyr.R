@@ -70,8 +70,8 @@ test_that("dplyr's verbs keep what triples have beside them, and no more", {
     expect_s3_class(part, "fsknn_triples")
     expect_identical(attr(part, "vertices"), attr(triples, "vertices"))
     expect_null(attr(part, "checksum"))
-    expect_wrong(combine_triples(part, rest))
-    expect_wrong(combine_triples(part))
+    expect_wrong(rbind(part, rest))
+    expect_s3_class(rbind(part), "data.frame", exact = TRUE)
   }
   expect_identical(
     attr(dplyr::mutate(triples, place = 1), "checksum"),

@@ -38,7 +38,7 @@ test_that("the class is the only thing beside index and distance", {
   answers <- list(
     knn_search(x, 4), knn_query(x, x[1:3, ], 4), knn_search(x, rep(1:2, 15)),
     within_search(x, 0.5), within_query(x, x[1:3, ], 0.5),
-    as_knn(knn_graph(x, 4)), convert_knn(knn_search(x, 4), "fsknn")
+    as_knn(knn_graph(x, 4)), as_knn(knn_search(x, 4), "fsknn")
   )
   for (found in answers) {
     expect_s3_class(found, "knn_neighbours", exact = TRUE)
@@ -50,6 +50,6 @@ test_that("the class is the only thing beside index and distance", {
     expect_identical(found[c("index", "distance")], unclass(found))
   }
   nn <- knn_search(x, 4)
-  expect_identical(as_knn(convert_knn(nn, "uwot")), nn)
-  expect_identical(convert_knn(nn, "BiocNeighbors"), unclass(nn))
+  expect_identical(as_knn(as_knn(nn, "uwot")), nn)
+  expect_identical(as_knn(nn, "BiocNeighbors"), unclass(nn))
 })

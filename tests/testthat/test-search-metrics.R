@@ -258,7 +258,7 @@ test_that("what takes distances for lengths refuses inner products", {
     threshold_graph(x, 0.5, "inner_product")
     as_igraph(edges, weight = "similarity")
     as_igraph(edges, weight = "distance")
-    convert_knn(nn, "uwot")
+    as_knn(nn, "uwot")
     knn_search(x, 2, "inner_product", sign = "absolute")
     knn_search(x, 2, "inner_product", weights = 1:4)
     knn_search(x, 2, "inner_product", na = "pairwise")
@@ -275,7 +275,9 @@ test_that("what takes distances for lengths refuses inner products", {
   file <- withr::local_tempfile(fileext = ".knn")
   write_knn(edges, file)
   expect_equal(
-    read_knn(file, "inner_product")$distance, edges$distance, tolerance = 1e-6
+    read_knn(
+      file, metric = "inner_product"
+    )$distance, edges$distance, tolerance = 1e-6
   )
 })
 

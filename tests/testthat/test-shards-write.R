@@ -175,7 +175,7 @@ test_that("ranges are asked for in order, once, and not across shards", {
     rbind(c(1, 4), c(5, 8), c(9, 10), c(11, 14), c(15, 18), c(19, 20),
           c(21, 24), c(25, 27))
   )
-  found <- as_knn(read_knn_shards(output$folder, verify = TRUE), queries = TRUE)
+  found <- as_knn(read_knn(output$folder, verify = TRUE), queries = TRUE)
   expect_identical(found$index, cbind(1:27, 1:27))
 })
 

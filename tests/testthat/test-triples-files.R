@@ -63,11 +63,11 @@ test_that("the file is the same whatever fits in memory, and by tasks", {
   expect_identical(all$similarity, threshold_triples(x, 0.5)$similarity)
 })
 
-test_that("records of CoMet are those of write_comet_metrics()", {
+test_that("records of CoMet are those of write_edges()", {
   x <- exp(random_matrix(20, 9))
   files <- replicate(2, withr::local_tempfile())
   whole <- threshold_triples(x, 0.6)
-  write_comet_metrics(whole, files[[1]])
+  write_edges(whole, files[[1]], "comet")
   threshold_triples(x, 0.6, file = files[[2]], format = "comet",
                     max_memory = 120 * 30)
   expect_identical(

@@ -1,43 +1,46 @@
-#' Put the triples of the stages of a search together
+#' Combining the stages of a search for triples
 #'
-#' Combines the results of [threshold_triples()] or [triple_histogram()] with
-#' `stage = c(1, of)`, `c(2, of)` and so on. The stages may come from one
-#' process or from many. The result is that of one search without `stage`.
+#' `rbind()` combines the results of [threshold_triples()] or
+#' [triple_histogram()] with `stage = c(1, of)`, `c(2, of)` and so on. The
+#' stages may come from one process or from many. The result is that of one
+#' search without `stage`.
+#'
+#' Rows of triples, which have lost their stage, are bound as the rows of a
+#' plain data frame.
 #'
 #' @param ... Triples of [threshold_triples()], or counts of
-#'   [triple_histogram()], of each stage of one search, in any order; or one
-#'   list of them.
+#'   [triple_histogram()], of every stage of one search, in any order. For a
+#'   list of stages, use `do.call(rbind, stages)`.
+#' @param deparse.level Not used: from the generic.
 #' @returns The triples, or counts, of the whole search, `identical()` to those
-#'   that are given without `stage`.
+#'   of a search without `stage`. A single result of a whole search is returned
+#'   as it is. For rows of triples, a data frame.
 #' @section Errors:
 #' The following are errors of class `fsknn_argument_error`:
-#' * several results, if one of them has no stage (a single result without a
-#'   stage is returned as it is);
+#' * stages together with something else, or several whole searches;
 #' * stages of different searches, if the points, metric, threshold, query,
 #'   breaks or number of stages differ;
 #' * a stage that is missing or given twice.
-#' @seealso [threshold_triples()]
+#' @seealso [threshold_triples()], [triple_histogram()]
+#' @name rbind.fsknn_triples
+#' @method rbind fsknn_triples
 #' @export
 #' @examples
 #' x <- matrix(rexp(60 * 12), nrow = 60)
 #' parts <- lapply(1:3, function(i) {
 #'   threshold_triples(x, 0.7, stage = c(i, 3))
 #' })
-#' identical(combine_triples(parts), threshold_triples(x, 0.7))
-combine_triples <- function(...) {
-  parts <- list(...)
+#' identical(do.call(rbind, parts), threshold_triples(x, 0.7))
+rbind.fsknn_triples <- function(..., deparse.level = 1) {
+  parts <- unname(list(...))
+  of_search <- c("stage", "checksum")
+  are_rows <- vapply(parts, function(part) {
+    is.data.frame(part) && !any(of_search %in% names(attributes(part)))
+  }, NA)
+  if (all(are_rows)) {
+    return(do.call(rbind, lapply(parts, as.data.frame)))
+  }
   call <- current_env()
-  unknown <- setdiff(names(parts), "")
-  if (length(unknown) > 0) {
-    abort_argument("There is no argument {.arg {unknown[[1]]}}.", call)
-  }
-  if (length(parts) == 1 && is.list(parts[[1]]) && !is.object(parts[[1]])) {
-    parts <- parts[[1]]
-  }
-  if (length(parts) > 0 && all(vapply(parts, is_triple_histogram, NA))) {
-    check_stages_of_one(parts, call)
-    return(add_histograms(parts))
-  }
   check_stages_of_one(parts, call)
   first <- parts[[1]]
   points <- vertex_table(attr(first, "vertices"))
@@ -65,6 +68,15 @@ combine_triples <- function(...) {
   )
 }
 
+#' @rdname rbind.fsknn_triples
+#' @method rbind fsknn_triple_histogram
+#' @export
+rbind.fsknn_triple_histogram <- function(..., deparse.level = 1) {
+  parts <- unname(list(...))
+  check_stages_of_one(parts, current_env())
+  add_histograms(parts)
+}
+
 check_stages_of_one <- function(parts, call) {
   # A single stage is the whole search and has no attribute for stages.
   stages <- lapply(parts, function(part) {
@@ -79,8 +91,11 @@ check_stages_of_one <- function(parts, call) {
     all(vapply(parts, is_triple_histogram, NA)))
   if (!good) {
     abort_argument(
-      "Each part must be what {.fn threshold_triples} gave with a
-       {.arg stage}, or each what {.fn triple_histogram} did, as it gave it.",
+      c(
+        "All parts must be results of {.fn threshold_triples} with a
+         {.arg stage}, or all of {.fn triple_histogram}, and unchanged.",
+        i = "To bind rows of triples, use {.fn as.data.frame} first."
+      ),
       call
     )
   }
@@ -95,7 +110,7 @@ check_stages_of_one <- function(parts, call) {
     )
   }, unname(parts), stages)
   if (length(unique(facts)) > 1) {
-    abort_argument("All parts must be of one search.", call)
+    abort_argument("All stages must be of one search.", call)
   }
   of <- stages[[1]][[2]]
   numbers <- vapply(stages, `[[`, 1L, 1L)

@@ -20,7 +20,7 @@ start_worker <- function(folder, before = character(), pause = 0.05) {
     before,
     sprintf("trace('write_task', quote(Sys.sleep(%s)), print = FALSE,", pause),
     "      where = asNamespace('fsknn'))",
-    sprintf("done <- try(knn_work(%s, backend = 'cpu'))", deparse(folder)),
+    sprintf("done <- try(knn_worker(%s, backend = 'cpu'))", deparse(folder)),
     "say(if (inherits(done, 'try-error')) 'failed' else done)"
   ))
 }
@@ -59,7 +59,7 @@ test_that("a folder is worked in by hand, and collected, for every search", {
       all <- length(task_files(folder))
       file.remove(task_files(folder)[c(TRUE, FALSE)])
       expect_error(knn_collect(folder), class = "fsknn_checkpoint_error")
-      expect_identical(knn_work(folder, num_threads = 1), (all + 1L) %/% 2L)
+      expect_identical(knn_worker(folder, num_threads = 1), (all + 1L) %/% 2L)
       expect_identical(knn_collect(folder), whole, label = at)
     })
   }
@@ -83,7 +83,7 @@ test_that("each pair is met once, and limits of others' tasks cut what is told",
     # A separate worker, which reads the results of others, reports fewer, too.
     lasts <- utils::tail(task_files(folder), 7)
     file.remove(lasts)
-    knn_work(folder, num_threads = 1, backend = "cpu")
+    knn_worker(folder, num_threads = 1, backend = "cpu")
     expect_lt(mean(file.size(lasts)), 0.7 * mean(sizes[8:14]))
     expect_identical(knn_collect(folder), whole)
   }
@@ -96,7 +96,7 @@ test_that("several processes do each task once", {
   whole <- knn_graph(x, 5, backend = "cpu")
   folder <- empty_folder(x)
   workers <- lapply(1:3, function(i) start_worker(folder, pause = 0))
-  here <- knn_work(folder, num_threads = 1, backend = "cpu")
+  here <- knn_worker(folder, num_threads = 1, backend = "cpu")
   done <- c(here, as.integer(vapply(workers, said_by, "", seconds = 300)))
   expect_identical(sum(done), 45L)
   expect_identical(knn_collect(folder), whole)
@@ -285,7 +285,7 @@ test_that("workers that are killed lose their own task and no more", {
   expect_lt(length(done), 15)
   # Processes that ended on this machine are detected at once.
   expect_identical(
-    knn_work(folder, num_threads = 1, backend = "cpu"), 15L - length(done)
+    knn_worker(folder, num_threads = 1, backend = "cpu"), 15L - length(done)
   )
   expect_identical(file.mtime(done), times)
   expect_identical(knn_collect(folder), whole)
@@ -333,7 +333,7 @@ test_that("who stands still is overtaken, and does no harm when it wakes", {
   expect_true(wait_for(function() length(claims()) > 0, 120))
   tools::pskill(worker$pid, tools::SIGSTOP)
   # This process does all tasks, including that of the stopped worker.
-  expect_gte(knn_work(folder, num_threads = 1, backend = "cpu"), 5L)
+  expect_gte(knn_worker(folder, num_threads = 1, backend = "cpu"), 5L)
   done <- task_files(folder)
   expect_length(done, 6)
   bytes <- lapply(done, readBin, "raw", 1e6)
@@ -353,7 +353,7 @@ test_that("a result that is damaged is done again", {
   kept_graph(x, folder)
   writeBin(as.raw(1:9), task_files(folder)[[4]])
   expect_error(knn_collect(folder), "1 of 6 tasks")
-  expect_identical(knn_work(folder, num_threads = 1), 1L)
+  expect_identical(knn_worker(folder, num_threads = 1), 1L)
   expect_identical(knn_collect(folder), whole)
   # A task file that proves good when it is checked again is not lost.
   job <- fsknn:::join_folder(folder, "folder", NULL, NULL)
@@ -369,12 +369,12 @@ test_that("points that are damaged are told, and not searched", {
   bytes <- readBin(path, "raw", 1e6)
   writeBin(replace(bytes, 900, xor(bytes[[900]], as.raw(1))), path)
   expect_error(
-    knn_work(folder, num_threads = 1, backend = "cpu"), "as it was written",
+    knn_worker(folder, num_threads = 1, backend = "cpu"), "as it was written",
     class = "fsknn_checkpoint_error"
   )
   writeBin(bytes[1:900], path)
   expect_error(
-    knn_work(folder, backend = "cpu"), "damaged",
+    knn_worker(folder, backend = "cpu"), "damaged",
     class = "fsknn_checkpoint_error"
   )
   # The call has the points and repairs the folder.
@@ -407,7 +407,7 @@ test_that("a task that fails is tried three times", {
     }
   )
   expect_error(
-    knn_work(folder, backend = "cpu"), "made a noise",
+    knn_worker(folder, backend = "cpu"), "made a noise",
     class = "fsknn_worker_error"
   )
   expect_gte(tried, 3)
@@ -426,12 +426,12 @@ test_that("what is no folder of this version's work is refused in words", {
   kept_graph(x, "old")
   local_functions(package_version_text = function() "1.0.0")
   expect_messages({
-    knn_work("old")
-    knn_work("none")
-    knn_work("empty")
+    knn_worker("old")
+    knn_worker("none")
+    knn_worker("empty")
     knn_collect("other")
     knn_status(NA)
-    knn_work("old", max_tasks = 0)
+    knn_worker("old", max_tasks = 0)
   })
 })
 
@@ -449,7 +449,7 @@ test_that("the state of a folder is told", {
       "place: there"),
     "kept/fsknn-claim-000006-002"
   )
-  expect_identical(knn_work("kept", wait = FALSE, backend = "cpu"), 1L)
+  expect_identical(knn_worker("kept", wait = FALSE, backend = "cpu"), 1L)
   status <- knn_status("kept")
   expect_identical(
     status$tasks, c(done = 5L, at_work = 1L, failed = 0L, left = 0L, all = 6L)
@@ -479,7 +479,7 @@ test_that("a claim of random bytes is a damaged one, in words", {
       format(status), "task 6: a damaged claim, last sign", all = FALSE
     )
     expect_no_warning(
-      expect_identical(knn_work(folder, wait = FALSE, backend = "cpu"), 0L)
+      expect_identical(knn_worker(folder, wait = FALSE, backend = "cpu"), 0L)
     )
   }
   Sys.setFileTime(claim, Sys.time() - 3600)
@@ -516,7 +516,7 @@ test_that("a status reads only what is new since the last one", {
   kept_graph(x, folder)
   first <- knn_status(folder)
   file.remove(task_files(folder)[[4]])
-  knn_work(folder, num_threads = 1, backend = "cpu")
+  knn_worker(folder, num_threads = 1, backend = "cpu")
   # Another process might write the receipt some time later.
   Sys.setFileTime(file.path(folder, "fsknn-receipt-000004"), Sys.time() + 10)
   reads <- 0
@@ -545,7 +545,9 @@ test_that("a folder that can't be written to is an error in words", {
   folder <- empty_folder(x)
   Sys.chmod(folder, "500")
   withr::defer(Sys.chmod(folder, "700"))
-  expect_error(knn_work(folder), "Permission", class = "fsknn_checkpoint_error")
+  expect_error(
+    knn_worker(folder), "Permission", class = "fsknn_checkpoint_error"
+  )
 })
 
 # Makes the folder as it is while its call still writes the points.
@@ -596,7 +598,7 @@ test_that("who writes points is waited for as long as they grow", {
       }
     }
   )
-  expect_identical(knn_work(folder, num_threads = 1, backend = "cpu"), 2L)
+  expect_identical(knn_worker(folder, num_threads = 1, backend = "cpu"), 2L)
   expect_gte(now, 400)
   expect_identical(knn_collect(folder), whole)
   # A file that stops growing is reported.
@@ -605,7 +607,7 @@ test_that("who writes points is waited for as long as they grow", {
   grow <- FALSE
   now <- 0
   expect_error(
-    knn_work(folder, backend = "cpu"), "nobody completes it",
+    knn_worker(folder, backend = "cpu"), "nobody completes it",
     class = "fsknn_checkpoint_error"
   )
   expect_lte(now, 120)

@@ -1,9 +1,9 @@
 #' Neighbours in the shapes of other packages
 #'
 #' Packages that find or take nearest neighbours hold them in different shapes,
-#' and some count each point as its own first neighbour. `as_knn()` brings any
-#' of these shapes to that of [knn_search()]; `convert_knn()` brings them to any
-#' other. Nothing is computed anew, and no order is changed.
+#' and some count each point as its own first neighbour. `as_knn()` converts any
+#' of these shapes to that of [knn_search()], or to any other by `to`. Nothing
+#' is computed anew, and no order is changed.
 #'
 #' | `to` | what it is | point itself |
 #' | --- | --- | --- |
@@ -15,13 +15,16 @@
 #' | `"RANN"` | list of `nn.idx`, `nn.dists` | first |
 #' | `"Seurat"` | class `Neighbor`: `nn.idx`, `nn.dist`, `cell.names` | first |
 #' | `"edges"` | data frame of [knn_graph()] | left out |
+#' | `"SelfHits"` | of S4Vectors, for `colPair()` of cells | left out |
 #'
 #' Indices and distances are matrices, a row a point. `"fsknn"`,
 #' `"BiocNeighbors"` and `"dbscan"` may be two lists of vectors, as
 #' [within_search()], `findNeighbors()` and `frNN()` give. The `eps` of an
 #' `frNN` made here is its largest distance. RcppHNSW has the shape of uwot;
 #' destiny's `find_knn()`, whose distances are called `dist`, is understood too.
-#' The names of the points are kept as row names, or as names of the lists.
+#' The names of the points are kept as row names, or as names of the lists. A
+#' `SelfHits` has no names. Its metadata columns are `rank`, `distance` and any
+#' other columns of an edge data frame.
 #'
 #' Where a shape has each point first, k neighbours take k + 1 columns: that is
 #' what `n_neighbors` of uwot and `k.param` of Seurat count. Coming from such a
@@ -47,9 +50,10 @@
 #'   [knn_graph()]; what `BiocNeighbors::findKNN()`, `FNN::get.knn()`,
 #'   `dbscan::kNN()`, `RANN::nn2()`, rnndescent, RcppHNSW and destiny give;
 #'   uwot's `nn_method` and what its `ret_nn = TRUE` gives; a `Neighbor` object
-#'   of Seurat; an igraph graph; or an integer matrix of indices. Each row is a
-#'   point, and indices are numbers of rows, unless `queries` says otherwise.
-#' @param to The shape to bring them to: see Details.
+#'   of Seurat; a `SelfHits`; an igraph graph; or an integer matrix of indices.
+#'   Each row is a point, and indices are numbers of rows, unless `queries` says
+#'   otherwise.
+#' @param to The shape of the result, `"fsknn"` by default: see Details.
 #' @param ... Must be empty.
 #' @param self Does `x` hold the points themselves? `NULL` (default) goes by the
 #'   shape, as in the table; of an integer matrix, no.
@@ -58,11 +62,11 @@
 #' @param queries Are the rows of `x` other points than those that the indices
 #'   are numbers of, or only some of them (default: `FALSE`)? Not for edges.
 #'
-#' @returns `as_knn()`: what [knn_search()] gives, a list of class
-#'   `knn_neighbours` of two matrices with one row for each point, `index`
-#'   (integer, from 1, the point itself left out) and `distance` (double; `NULL`
-#'   where `x` has none), or of two lists where the points have different
-#'   numbers of neighbours. `convert_knn()`: what `to` says.
+#' @returns Neighbours in the shape that `to` names. By default that is the
+#'   shape of [knn_search()]: a list of class `knn_neighbours` of two matrices
+#'   with one row for each point, `index` (integer, from 1, the point itself
+#'   left out) and `distance` (double; `NULL` if `x` has none). If the points
+#'   have different numbers of neighbours, these are two lists.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a shape that is not known,
 #' a row with its own number where none should be, indices of other points than
@@ -75,16 +79,19 @@
 #' @examples
 #' x <- matrix(rnorm(100 * 6), nrow = 100)
 #' nn <- knn_search(x, k = 4, metric = "euclidean")
-#' str(convert_knn(nn, to = "uwot"))
-#' identical(as_knn(convert_knn(nn, to = "uwot")), nn)
+#' str(as_knn(nn, to = "uwot"))
+#' identical(as_knn(as_knn(nn, to = "uwot")), nn)
 #'
-#' # uwot::umap(X = NULL, nn_method = convert_knn(nn, to = "uwot"))
-convert_knn <- function(x, to = knn_shapes, ..., self = NULL, names = NULL,
-                        queries = FALSE) {
+#' # uwot::umap(X = NULL, nn_method = as_knn(nn, to = "uwot"))
+as_knn <- function(x, to = knn_shapes, ..., self = NULL, names = NULL,
+                   queries = FALSE) {
   check_no_more(...)
   check_supplied(x)
   to <- check_choice(to, knn_shapes, "to")
   queries <- check_flag(queries, "queries")
+  if (to == "SelfHits") {
+    return(to_self_hits(x, self, names, queries))
+  }
   nn <- read_knn_shape(x, self, queries)
   names <- if (!is.null(names)) {
     check_neighbour_names(names, num_rows_of(nn))
@@ -113,19 +120,9 @@ convert_knn <- function(x, to = knn_shapes, ..., self = NULL, names = NULL,
 
 knn_shapes <- c(
   "fsknn", "BiocNeighbors", "FNN", "dbscan", "uwot", "rnndescent", "RANN",
-  "Seurat", "edges"
+  "Seurat", "edges", "SelfHits"
 )
 shapes_with_self <- c("uwot", "rnndescent", "RANN", "Seurat")
-
-#' @rdname convert_knn
-#' @export
-as_knn <- function(x, ..., self = NULL, queries = FALSE) {
-  check_no_more(...)
-  check_supplied(x)
-  queries <- check_flag(queries, "queries")
-  nn <- read_knn_shape(x, self, queries)
-  new_neighbours(nn, nn$names)
-}
 
 check_not_queries <- function(queries, call = caller_env()) {
   if (queries) {
@@ -302,5 +299,29 @@ to_edges <- function(nn, names, call = caller_env()) {
   new_knn_edges(
     columns, data.frame(name = names %||% seq_len(num_points)),
     k = if (is.matrix(nn$index)) ncol(nn$index)
+  )
+}
+
+# The edges of a data frame keep all their columns.
+to_self_hits <- function(x, self, names, queries, call = caller_env()) {
+  check_package("S4Vectors", "A SelfHits", call)
+  check_not_queries(queries, call)
+  if (!is.null(names)) {
+    abort_argument("A SelfHits has no {.arg names}.", call)
+  }
+  if (is.null(self)) {
+    edges <- edges_of(x, "x", call)
+  } else {
+    nn <- read_knn_shape(x, self, call = call)
+    edges <- to_edges(nn[c("index", "distance")], nn$names, call)
+  }
+  facts <- edges_facts(edges, "x", call)
+  others <- setdiff(names(edges), c("from", "to"))
+  do.call(
+    S4Vectors::SelfHits,
+    c(
+      list(from = facts$from, to = facts$to, nnode = facts$num_points),
+      unclass(edges)[others]
+    )
   )
 }

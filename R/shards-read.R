@@ -1,72 +1,15 @@
-#' Open the shards of a long answer
-#'
-#' What a search with `output = ` wrote (see [knn_output()]), as one answer
-#' whose matrices are read when they are asked for.
-#'
-#' Opening reads the text that says what the answer is, and of each file its
-#' size and a digest of its ends (64 KiB each): a file that is missing, was cut,
-#' is that of another answer or whose writing was ended is an error that names
-#' it. `verify = TRUE` reads all bytes, and finds any that is not as it was.
-#'
-#' What takes an answer takes it, too:
-#' * by blocks of rows, so that no more than a block is in memory:
-#'   [write_ibin()] and [knn_recall()] (either of the two, or both),
-#'   [spanning_forest()] (beside it the tree so far);
-#' * by blocks, into what it makes or works on, which must fit in memory:
-#'   [as_sparse()], of distances or ones; [diffusion_map()]; [snn_graph()],
-#'   which takes the indices alone;
-#' * all others ([as_knn()], [convert_knn()], [undirected_edges()], ...) as a
-#'   whole.
-#'
-#' What works on all neighbours at once ([diffusion_map()], [as_sparse()] of
-#' symmetric matrices, and those that take the answer as a whole) refuses one
-#' whose 12 bytes a place are more than `options(fsknn.max_memory = )` (by
-#' default a third of what is free); [snn_graph()] does so for 4 bytes.
-#'
-#' @param folder Path of the folder.
-#' @param ... Must be empty.
-#' @param verify Read all bytes of all files, and compare their digests? `FALSE`
-#'   by default.
-#' @param object What `read_knn_shards()` gives.
-#'
-#' @returns A list of class `knn_shards`: `index` and `distance`, each a
-#'   `DelayedMatrix` with a row for each point that was asked for and k columns
-#'   (with `block`, k of each), as [knn_search()] has them; and `folder` and
-#'   `facts`, a list of what the answer is: `rows`, `columns`, the number of
-#'   `points` that indices are numbers of, `of` (`"points"`, `"subset"`,
-#'   `"queries"`), `metric`, `sign`, `format`, `precision`, and `files`, a data
-#'   frame. `dim()` is that of its matrices. `summary()` has quantiles of the
-#'   distance of each rank, for which all distances are read, some columns at a
-#'   time.
-#' @section Errors: A folder that is not there is a `fsknn_argument_error`; one
-#' without an answer, or whose files are not those that were written, a
-#' `fsknn_shards_error`.
-#' @seealso [knn_output()]
-#' @export
-#' @examples
-#' x <- matrix(rnorm(200 * 12), nrow = 200)
-#' if (requireNamespace("HDF5Array", quietly = TRUE)) {
-#'   folder <- tempfile()
-#'   knn_search(x, k = 3, output = folder)
-#'   nn <- read_knn_shards(folder, verify = TRUE)
-#'   dim(nn)
-#'   nn$distance
-#'   as_sparse(nn)[1:3, 1:8]
-#'   unlink(folder, recursive = TRUE)
-#' }
-read_knn_shards <- function(folder, ..., verify = FALSE) {
-  check_no_more(...)
-  check_supplied(folder)
-  verify <- check_flag(verify, "verify")
-  path <- check_output_folder(folder, "folder", current_env())
+# Answers in folders, which searches with `output` write: see read_knn().
+
+read_shards <- function(folder, verify, call) {
+  path <- check_output_folder(folder, "file", call)
   if (!dir.exists(path)) {
     abort_argument(
-      "{.arg folder} must be a folder that is there, and {.file {folder}} is
+      "{.arg file} must be a folder that is there, and {.file {folder}} is
        not.",
-      current_env()
+      call
     )
   }
-  open_shards(folder, path, verify, current_env())
+  open_shards(folder, path, verify, call)
 }
 
 is_knn_shards <- function(x) {
@@ -304,7 +247,7 @@ print.knn_shards <- function(x, ...) {
   invisible(x)
 }
 
-#' @rdname read_knn_shards
+#' @rdname read_knn
 #' @method summary knn_shards
 #' @export
 summary.knn_shards <- function(object, ...) {

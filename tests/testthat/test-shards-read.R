@@ -50,12 +50,12 @@ test_that("a folder that has no answer is told of", {
   file.create("begun/index-000001.ibin")
   writeLines("a", "file")
   expect_messages({
-    read_knn_shards("none")
-    read_knn_shards("file")
-    read_knn_shards("empty")
-    read_knn_shards("begun")
-    read_knn_shards("empty", FALSE)
-    read_knn_shards("empty", verify = 1)
+    read_knn("none", "shards")
+    read_knn("file", "shards")
+    read_knn("empty")
+    read_knn("begun")
+    read_knn("empty", FALSE)
+    read_knn("empty", verify = 1)
   })
 })
 
@@ -70,9 +70,7 @@ test_that("a file that is missing, cut or another's is named", {
     some <- unlist(lapply(kinds, if (format == "bin") range else min))
     for (file in if (is_long()) files else some) {
       expect_damaged <- function(words) {
-        error <- expect_error(
-          read_knn_shards("good"), class = "fsknn_shards_error"
-        )
+        error <- expect_error(read_knn("good"), class = "fsknn_shards_error")
         expect_match(
           conditionMessage(error), paste0("\"", file, "\" .*", words)
         )
@@ -96,14 +94,14 @@ test_that("a file that is missing, cut or another's is named", {
       unlink(path)
       expect_damaged("missing")
       file.copy("kept", path, overwrite = TRUE)
-      expect_s3_class(read_knn_shards("good", verify = TRUE), "knn_shards")
+      expect_s3_class(read_knn("good", verify = TRUE), "knn_shards")
     }
     # One file of the answer replaces another.
     shard <- file.path("good", files)
     file.copy(shard[[1]], "kept", overwrite = TRUE)
     same <- which(file.size(shard) == file.size(shard[[1]]))
     file.copy(shard[[same[[2]]]], shard[[1]], overwrite = TRUE)
-    expect_error(read_knn_shards("good"), class = "fsknn_shards_error")
+    expect_error(read_knn("good"), class = "fsknn_shards_error")
   }
 })
 
@@ -114,8 +112,8 @@ test_that("a byte in the middle of a long file is found by reading it all", {
   shards <- knn_search(x, 20, output = knn_output("out", "bin"))
   expect_gt(file.size("out/index-000001.ibin"), 2e5)
   change_file("out/index-000001.ibin", flip(1e5))
-  expect_s3_class(read_knn_shards("out"), "knn_shards")
-  expect_messages(read_knn_shards("out", verify = TRUE))
+  expect_s3_class(read_knn("out"), "knn_shards")
+  expect_messages(read_knn("out", verify = TRUE))
   change_file("out/index-000001.ibin", function(bytes) {
     bytes[100000 + 0:11] <- as.raw(0x77)
     bytes
@@ -133,19 +131,15 @@ test_that("the text that says what the answer is is believed as it was", {
   size <- file.size(file)
   for (at in c(1, 20, size %/% 2, size - 3, size)) {
     change_file(file, flip(at))
-    expect_error(
-      read_knn_shards("out"), "damaged", class = "fsknn_shards_error"
-    )
+    expect_error(read_knn("out"), "damaged", class = "fsknn_shards_error")
     file.copy("kept", file, overwrite = TRUE)
   }
   for (length in c(0, 1, 30, size - 1)) {
     change_file(file, function(bytes) bytes[seq_len(length)])
-    expect_error(
-      read_knn_shards("out"), "damaged", class = "fsknn_shards_error"
-    )
+    expect_error(read_knn("out"), "damaged", class = "fsknn_shards_error")
     file.copy("kept", file, overwrite = TRUE)
   }
-  expect_s3_class(read_knn_shards("out"), "knn_shards")
+  expect_s3_class(read_knn("out"), "knn_shards")
 })
 
 test_that("what an answer's text says is no code", {

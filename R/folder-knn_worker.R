@@ -1,8 +1,9 @@
 #' Work in a folder, as one of any number of workers
 #'
-#' A search with `checkpoint` cuts its work into tasks in a folder. `knn_work()`
-#' does tasks of it until all are done: in another process, on another machine
-#' that shares the folder, as often and whenever one likes, whatever starts it.
+#' A search with `checkpoint` cuts its work into tasks in a folder.
+#' `knn_worker()` does tasks of it until all are done: in another process, on
+#' another machine that shares the folder, as often and whenever one likes,
+#' whatever starts it.
 #' The call that made the folder collects what all of them find, or
 #' [knn_collect()] does so later; [knn_status()] says how far it is.
 #'
@@ -36,21 +37,21 @@
 #' the call may be ended then, or stay, and works too. Then, for Slurm,
 #' ```
 #' sbatch --array=1-100 --cpus-per-task=8 \
-#'   --wrap "Rscript -e 'fsknn::knn_work(\"/scratch/me/search\")'"
+#'   --wrap "Rscript -e 'fsknn::knn_worker(\"/scratch/me/search\")'"
 #' ```
 #' for SGE,
 #' ```
 #' qsub -t 1-100 -pe smp 8 -b y \
-#'   "Rscript -e 'fsknn::knn_work(\"/scratch/me/search\")'"
+#'   "Rscript -e 'fsknn::knn_worker(\"/scratch/me/search\")'"
 #' ```
 #' for LSF,
 #' ```
 #' bsub -J "knn[1-100]" -n 8 -R "span[hosts=1]" \
-#'   "Rscript -e 'fsknn::knn_work(\"/scratch/me/search\")'"
+#'   "Rscript -e 'fsknn::knn_worker(\"/scratch/me/search\")'"
 #' ```
 #' and, where MPI is what starts processes (they need not speak to each other),
 #' ```
-#' mpirun -n 16 Rscript -e 'fsknn::knn_work("/scratch/me/search")'
+#' mpirun -n 16 Rscript -e 'fsknn::knn_worker("/scratch/me/search")'
 #' ```
 #' Jobs that a time limit ends lose one task each; start more of them. Or let
 #' BiocParallel start them: `BPPARAM = BiocParallel::BatchtoolsParam(100,
@@ -80,13 +81,13 @@
 #'
 #' # somebody else's part is lost, and done again
 #' file.remove(file.path(folder, "fsknn-task-000007"))
-#' knn_work(folder, num_threads = 1)
+#' knn_worker(folder, num_threads = 1)
 #' identical(knn_collect(folder), nn)
 #' unlink(folder, recursive = TRUE)
 #' options(fsknn.split_size = NULL)
-knn_work <- function(folder, ..., backend = c("auto", "cuda", "cpu"),
-                     devices = NULL, num_threads = NULL, max_tasks = NULL,
-                     wait = TRUE) {
+knn_worker <- function(folder, ..., backend = c("auto", "cuda", "cpu"),
+                       devices = NULL, num_threads = NULL, max_tasks = NULL,
+                       wait = TRUE) {
   check_no_more(...)
   check_supplied(folder)
   check_flag(wait, "wait")

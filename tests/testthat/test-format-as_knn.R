@@ -4,17 +4,17 @@ exact <- function(k = 4, n = 40) {
 
 test_that("every shape comes back as it was", {
   nn <- exact()
-  shapes <- setdiff(fsknn:::knn_shapes, "Seurat")
-  if (requireNamespace("SeuratObject", quietly = TRUE)) {
-    shapes <- fsknn:::knn_shapes
-  }
+  shapes <- fsknn:::knn_shapes
+  packages <- c(Seurat = "SeuratObject", SelfHits = "S4Vectors")
+  there <- vapply(packages, requireNamespace, NA, quietly = TRUE)
+  shapes <- setdiff(fsknn:::knn_shapes, names(packages)[!there])
   for (to in shapes) {
-    expect_identical(as_knn(convert_knn(nn, to)), nn, label = to)
+    expect_identical(as_knn(as_knn(nn, to)), nn, label = to)
     # Each shape is converted to each other.
     for (other in shapes) {
       expect_equal(
-        convert_knn(convert_knn(nn, to, names = NULL), other),
-        convert_knn(nn, other), label = paste(to, other)
+        as_knn(as_knn(nn, to, names = NULL), other),
+        as_knn(nn, other), label = paste(to, other)
       )
     }
   }
@@ -24,7 +24,7 @@ test_that("shapes with the point itself have it first, at distance 0", {
   nn <- exact()
   for (shape in list(c("uwot", "idx", "dist"), c("rnndescent", "idx", "dist"),
                      c("RANN", "nn.idx", "nn.dists"))) {
-    there <- convert_knn(nn, shape[[1]])
+    there <- as_knn(nn, shape[[1]])
     expect_identical(names(there), shape[2:3])
     expect_identical(there[[1]], cbind(1:40, nn$index))
     expect_identical(there[[2]], cbind(0, nn$distance))
@@ -67,10 +67,10 @@ test_that("rows that are queries keep all their neighbours", {
   for (nn in list(first, last)) {
     expect_identical(as_knn(nn, queries = TRUE), nn)
     for (to in c("BiocNeighbors", "FNN", "dbscan", "uwot", "RANN")) {
-      there <- convert_knn(nn, to, queries = TRUE)
+      there <- as_knn(nn, to, queries = TRUE)
       expect_identical(as_knn(there, queries = TRUE), nn, label = to)
     }
-    there <- convert_knn(nn, "uwot", queries = TRUE)
+    there <- as_knn(nn, "uwot", queries = TRUE)
     expect_identical(there, list(idx = nn$index, dist = nn$distance))
   }
   # All indices may be row numbers by chance.
@@ -81,7 +81,7 @@ test_that("rows that are queries keep all their neighbours", {
     as_knn(all, queries = NA)
     as_knn(all, self = TRUE, queries = TRUE)
     as_knn(knn_graph(x, 2), queries = TRUE)
-    convert_knn(first, "edges", queries = TRUE)
+    as_knn(first, "edges", queries = TRUE)
   })
 })
 
@@ -89,17 +89,17 @@ test_that("queries are not taken for the points themselves", {
   x <- random_matrix(60, 5)
   nn <- knn_query(x, x[57:60, ], 1, metric = "euclidean")
   for (to in c("uwot", "rnndescent", "RANN", "edges")) {
-    expect_wrong(convert_knn(nn, to), "of the points themselves")
+    expect_wrong(as_knn(nn, to), "of the points themselves")
   }
   there <- list(nn.idx = nn$index, nn.dists = nn$distance)
   expect_messages({
-    convert_knn(nn, "uwot")
+    as_knn(nn, "uwot")
     as_knn(there)
-    convert_knn(nn, "edges")
+    as_knn(nn, "edges")
   })
   skip_if_not_installed("SeuratObject")
-  expect_error(convert_knn(nn, "Seurat"), "of the points themselves")
-  cells <- convert_knn(nn, "Seurat", names = letters[1:4], queries = TRUE)
+  expect_error(as_knn(nn, "Seurat"), "of the points themselves")
+  cells <- as_knn(nn, "Seurat", names = letters[1:4], queries = TRUE)
   expect_identical(cells@nn.idx, nn$index)
   expect_identical(unname(as_knn(cells, queries = TRUE)$index), nn$index)
   expect_identical(rownames(as_knn(cells, queries = TRUE)$index), letters[1:4])
@@ -143,7 +143,7 @@ test_that("points that FNN has as their own neighbours are told of", {
 
 test_that("a list that holds one set of neighbours is that set", {
   nn <- exact()
-  there <- convert_knn(nn, "uwot")
+  there <- as_knn(nn, "uwot")
   expect_identical(as_knn(list(euclidean = there)), nn)
   expect_identical(as_knn(list(there)), nn)
   expect_identical(as_knn(list(a = nn)), nn)
@@ -161,9 +161,9 @@ test_that("a neighbour that is there twice makes no edges", {
   named <- paste0("gene", 1:40)
   expect_identical(as_knn(nn), nn)
   expect_messages({
-    convert_knn(nn, "edges")
-    convert_knn(nn, "edges", names = named)
-    convert_knn(lapply(nn, asplit, 1), "edges")
+    as_knn(nn, "edges")
+    as_knn(nn, "edges", names = named)
+    as_knn(lapply(nn, asplit, 1), "edges")
   })
 })
 
@@ -176,7 +176,7 @@ test_that("edges give matrices, or lists where points differ", {
   k <- ifelse(seq_len(30) %% 2 == 0, 3, 1)
   number <- match(edges$from, rownames(x))
   expect_identical(as_knn(edges[edges$rank <= k[number], ]), knn_search(x, k))
-  back <- convert_knn(knn_search(x, k), "edges", names = rownames(x))
+  back <- as_knn(knn_search(x, k), "edges", names = rownames(x))
   expect_identical(back$to, edges$to[edges$rank <= k[number]])
   x[7, ] <- 0
   expect_identical(
@@ -240,7 +240,7 @@ test_that("dbscan takes our neighbours", {
   skip_if_not_installed("dbscan")
   x <- random_matrix(60, 5)
   nn <- knn_search(x, 6, metric = "euclidean")
-  ours <- convert_knn(nn, "dbscan")
+  ours <- as_knn(nn, "dbscan")
   theirs <- dbscan::kNN(x, 6)
   expect_equal(ours$id, theirs$id, ignore_attr = TRUE)
   expect_equal(
@@ -259,7 +259,7 @@ test_that("uwot takes our neighbours", {
   withr::with_preserve_seed({
     set.seed(1)
     ours <- uwot::umap(
-      x, nn_method = convert_knn(nn, "uwot"), init = "pca", n_epochs = 5,
+      x, nn_method = as_knn(nn, "uwot"), init = "pca", n_epochs = 5,
       n_threads = 1, n_sgd_threads = 1
     )
     set.seed(1)
@@ -275,7 +275,7 @@ test_that("Seurat takes our neighbours", {
   skip_if_not_installed("Seurat")
   x <- random_matrix(50, 4)
   rownames(x) <- paste0("cell", 1:50)
-  ours <- convert_knn(
+  ours <- as_knn(
     knn_search(x, 7, metric = "euclidean"), "Seurat", names = rownames(x)
   )
   theirs <- Seurat::FindNeighbors(
@@ -289,7 +289,7 @@ test_that("Seurat takes our neighbours", {
   expect_identical(as_knn(theirs)$index, knn_search(x, 7, "euclidean")$index)
   # The neighbours bring their names.
   expect_identical(
-    convert_knn(knn_search(x, 7, metric = "euclidean"), "Seurat"), ours
+    as_knn(knn_search(x, 7, metric = "euclidean"), "Seurat"), ours
   )
 })
 
@@ -297,17 +297,17 @@ test_that("names are kept from shape to shape", {
   x <- random_matrix(30, 4)
   rownames(x) <- paste0("g", 1:30)
   nn <- knn_search(x, 3, "euclidean")
-  for (to in setdiff(knn_shapes, c("Seurat", "edges"))) {
-    expect_identical(as_knn(convert_knn(nn, to)), nn, info = to)
+  for (to in setdiff(knn_shapes, c("Seurat", "edges", "SelfHits"))) {
+    expect_identical(as_knn(as_knn(nn, to)), nn, info = to)
   }
-  expect_identical(convert_knn(nn, "edges")$from, rep(rownames(x), each = 3))
+  expect_identical(as_knn(nn, "edges")$from, rep(rownames(x), each = 3))
   rownames(x)[2] <- "g1"
   twice <- knn_search(x, 3, "euclidean")
-  expect_identical(as_knn(convert_knn(twice, "FNN")), twice)
-  expect_messages(convert_knn(twice, "edges"))
+  expect_identical(as_knn(as_knn(twice, "FNN")), twice)
+  expect_messages(as_knn(twice, "edges"))
   expect_identical(
-    convert_knn(twice, "edges", names = paste0("g", 1:30)),
-    convert_knn(nn, "edges")
+    as_knn(twice, "edges", names = paste0("g", 1:30)),
+    as_knn(nn, "edges")
   )
 })
 
@@ -319,7 +319,7 @@ test_that("dbscan's frNN comes and goes", {
   theirs <- dbscan::frNN(x, 1.2)
   expect_identical(as_knn(theirs)$index, within$index)
   expect_equal(as_knn(theirs), within)
-  ours <- convert_knn(within, "dbscan")
+  ours <- as_knn(within, "dbscan")
   expect_s3_class(ours, c("frNN", "NN"), exact = TRUE)
   expect_identical(ours$id, theirs$id)
   expect_equal(ours$dist, theirs$dist)
@@ -328,16 +328,14 @@ test_that("dbscan's frNN comes and goes", {
     dbscan::dbscan(ours, minPts = 4)$cluster,
     dbscan::dbscan(x, eps = 1.2, minPts = 4)$cluster
   )
-  none <- convert_knn(within_search(x, 0, "euclidean"), "dbscan")
+  none <- as_knn(within_search(x, 0, "euclidean"), "dbscan")
   expect_identical(none$eps, 0)
-  expect_error(
-    convert_knn(list(index = within$index), "dbscan"), "needs distances"
-  )
+  expect_error(as_knn(list(index = within$index), "dbscan"), "needs distances")
 })
 
 test_that("what uwot returns as a whole has neighbours", {
   nn <- exact()
-  there <- convert_knn(nn, "uwot")
+  there <- as_knn(nn, "uwot")
   whole <- list(embedding = matrix(0, 4, 2), nn = list(euclidean = there))
   expect_identical(as_knn(whole), nn)
   expect_identical(as_knn(list(nn = there)), nn)
@@ -376,7 +374,7 @@ test_that("an igraph graph has neighbours", {
   expect_identical(ring$index[1:2, ], rbind(c(2L, 5L), c(1L, 3L)))
   expect_null(ring$distance)
   nn <- exact()
-  edges <- convert_knn(nn, "edges")
+  edges <- as_knn(nn, "edges")
   expect_identical(as_knn(as_igraph(edges)), as_knn(edges))
   expect_identical(
     as_knn(as_igraph(undirected_edges(edges))), as_knn(undirected_edges(edges))
@@ -390,11 +388,11 @@ test_that("what is no neighbours, or not for a shape, is an error", {
     as_knn(list(neighbours = nn$index))
     as_knn(list(index = nn$index, distance = nn$distance[, 1:3]))
     as_knn(list(index = nn$index - 1, distance = nn$distance))
-    convert_knn(nn, to = "annoy")
-    convert_knn(list(index = nn$index), to = "uwot")
-    convert_knn(knn_search(random_matrix(4, 4), c(1, 2, 3, 3)), to = "FNN")
-    convert_knn(nn, to = "edges", names = letters)
-    convert_knn(list(index = matrix(c(7, 9, 2, 4), 2)), "edges")
+    as_knn(nn, to = "annoy")
+    as_knn(list(index = nn$index), to = "uwot")
+    as_knn(knn_search(random_matrix(4, 4), c(1, 2, 3, 3)), to = "FNN")
+    as_knn(nn, to = "edges", names = letters)
+    as_knn(list(index = matrix(c(7, 9, 2, 4), 2)), "edges")
   })
 })
 
@@ -419,10 +417,48 @@ test_that("lists that have the points themselves lose them alone", {
 test_that("names that repeat are those of the argument", {
   x <- knn_search(random_matrix(30, 12), 2)
   for (verb in list(
-    function(names) convert_knn(x, "edges", names = names),
+    function(names) as_knn(x, "edges", names = names),
     function(names) snn_graph(x, names = names)
   )) {
     expect_wrong(verb(rep("a", 30)), "`names` must be all different")
     expect_wrong(verb(c("", 1:29)), "none at 1")
   }
+})
+
+test_that("hits hold the edges and their columns", {
+  skip_if_not_installed("S4Vectors")
+  edges <- knn_graph(random_matrix(30, 5), 3)
+  hits <- as_knn(edges, to = "SelfHits")
+  expect_s4_class(hits, "SelfHits")
+  expect_identical(S4Vectors::nnode(hits), 30L)
+  expect_identical(S4Vectors::from(hits), edges$from)
+  expect_identical(S4Vectors::to(hits), edges$to)
+  expect_identical(S4Vectors::mcols(hits)$distance, edges$distance)
+  expect_identical(S4Vectors::mcols(hits)$rank, edges$rank)
+})
+
+test_that("hits are of the points themselves, and have no names", {
+  skip_if_not_installed("S4Vectors")
+  nn <- knn_search(random_matrix(30, 5), 3)
+  with_self <- cbind(1:30, nn$index)
+  hits <- as_knn(with_self, to = "SelfHits", self = TRUE)
+  expect_identical(as_knn(hits)$index, nn$index)
+  for (more in list(list(queries = TRUE), list(names = letters))) {
+    expect_wrong(do.call(as_knn, c(list(nn, to = "SelfHits"), more)))
+  }
+})
+
+test_that("hits are pairs of a SingleCellExperiment's cells", {
+  skip_if_not_installed("SingleCellExperiment")
+  x <- random_matrix(20, 5)
+  cells <- SingleCellExperiment::SingleCellExperiment(list(counts = t(x)))
+  hits <- as_knn(knn_search(x, 3), to = "SelfHits")
+  SingleCellExperiment::colPair(cells, "knn") <- hits
+  # It sorts them by point and neighbour.
+  pairs <- SingleCellExperiment::colPair(cells, "knn")
+  in_order <- order(S4Vectors::from(hits), S4Vectors::to(hits))
+  expect_identical(S4Vectors::to(pairs), S4Vectors::to(hits)[in_order])
+  expect_identical(
+    S4Vectors::mcols(pairs)$distance, S4Vectors::mcols(hits)$distance[in_order]
+  )
 })

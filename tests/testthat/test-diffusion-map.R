@@ -368,9 +368,7 @@ test_that("shapes of neighbours make no difference", {
     diffusion_map(undirected, 3, epsilon = map$epsilon)$coordinates,
     map$coordinates
   )
-  lists <- list(
-    index = asplit(nn$index, 1), distance = asplit(nn$distance, 1)
-  )
+  lists <- list(index = asplit(nn$index, 1), distance = asplit(nn$distance, 1))
   expect_identical(
     diffusion_map(lapply(lists, lapply, as.vector), 3)$coordinates,
     map$coordinates

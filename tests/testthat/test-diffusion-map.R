@@ -474,7 +474,7 @@ test_that("wrong input is told of", {
     random_matrix(30, 2, seed = 1), k = 4, metric = "inner_product",
     backend = "cpu"
   )
-  expect_snapshot(error = TRUE, transform = without_metrics, {
+  expect_messages({
     diffusion_map()
     diffusion_map("a")
     diffusion_map(nn$index)
@@ -494,7 +494,7 @@ test_that("wrong input is told of", {
     diffusion_map(as_knn(nn, to = "edges"), metric = "euclid")
     diffusion_map(knn_graph(random_matrix(30, 3, seed = 1), 4),
                   metric = "euclidean")
-  })
+  }, transform = without_metrics)
 })
 
 test_that("a walk that hardly moves is mapped where Lanczos' method fails", {

@@ -291,7 +291,7 @@ test_that("missing values may be filled by the row's mean", {
   # Clusters are computed as far as the graph allows.
   graph <- knn_graph(x, 20, na = "pairwise")
   expect_s3_class(mst_knn(graph), "fsknn_mst_knn")
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     mst_knn(x)
     mst_knn(x, na = "pairwise")
     mst_knn(x, na = "omit")

@@ -67,8 +67,10 @@ test_that("any edges have a summary, none at all and rows of some too", {
   })
   lost <- as.data.frame(as.list(few_edges()))
   class(lost) <- c("fsknn_edges", "data.frame")
-  expect_snapshot(error = TRUE, summary(lost))
-  expect_snapshot(error = TRUE, summary(edges, hub = 3))
+  expect_messages({
+    summary(lost)
+    summary(edges, hub = 3)
+  })
 })
 
 test_that("many ranks and long names fit the page", {

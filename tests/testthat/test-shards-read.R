@@ -113,7 +113,7 @@ test_that("a byte in the middle of a long file is found by reading it all", {
   expect_gt(file.size("out/index-000001.ibin"), 2e5)
   change_file("out/index-000001.ibin", flip(1e5))
   expect_s3_class(read_knn("out"), "fsknn_shards")
-  expect_snapshot(error = TRUE, read_knn("out", verify = TRUE))
+  expect_messages(read_knn("out", verify = TRUE))
   change_file("out/index-000001.ibin", function(bytes) {
     bytes[100000 + 0:11] <- as.raw(0x77)
     bytes

@@ -381,6 +381,10 @@ exceptions <- list(
     why = "Its work is too short, or too connected, to be divided into tasks."
   ),
   list(
+    verbs = "knn_index", options = c("BPPARAM", "checkpoint"),
+    why = "It does not search. Give them to the search."
+  ),
+  list(
     verbs = "knn_impute_error", options = "checkpoint",
     why = "It makes several searches, and a folder holds one."
   ),
@@ -484,7 +488,17 @@ default_metric <- function(dimred) {
 # Returns the checked options of a verb, from its `...` and its arguments
 # `metric` and `sign`. `verb` is its name in the tables above.
 verb_options <- function(verb, ..., .call = caller_env()) {
-  check_options(options_given(verb, ..., .call = .call), verb, .call)
+  given <- options_given(verb, ..., .call = .call)
+  x <- get0("x", .call, inherits = FALSE)
+  if (!is_index(x)) {
+    return(check_options(given, verb, .call))
+  }
+  arguments <- names(formals(function_of(.call)))
+  for (name in intersect(c("metric", "sign"), arguments)) {
+    # The default of the verb is not that of the index.
+    if (eval(call("missing", as.name(name)), .call)) given[[name]] <- NULL
+  }
+  options_with_index(x, given, verb, .call)
 }
 
 # The same, unchecked.

@@ -53,9 +53,16 @@ find_whole <- function(search, call) {
   values <- search$points$values
   queries <- search$queries$values
   started <- Sys.time()
+  if (!is.null(search$index) && is_within(search$request) && is.null(queries)) {
+    # The core does not sample held points first.
+    check_room(list(values = values, request = search$request), call)
+  }
   found <- in_core(
     ask_core(search$held %||% values, queries, search$request), call
   )
+  if (!is.null(search$index)) {
+    note_place(search$index, search$request, found$stats)
+  }
   seconds <- as.double(Sys.time() - started, units = "secs")
   remember_search(values, queries, search$request, found$stats, seconds)
   found

@@ -140,6 +140,7 @@ takes_index <- c(
 #   tables     the tables of a container, for columns that are given by name
 #   held       the handle of R/search-held_points.R, made when it is needed
 #   places     what is prepared on each backend, see note_place()
+#   checked    the last options of a search, see options_with_index()
 #   process, loaded  whose handle this is: see is_of_this_session()
 new_index <- function(x, options, given, made_from = NULL,
                       call = caller_env()) {
@@ -234,8 +235,8 @@ hold_index <- function(search, index, call) {
   search
 }
 
-# Remembers where a search prepared the points, as Held::prepare_for() does in
-# src/bind_held.cpp.
+# Remembers where a search prepared the points. The core drops those on GPUs if
+# other devices are named (Held::prepare_for()).
 note_place <- function(index, request, stats) {
   if (!identical(index$devices, request$devices)) {
     index$places$cuda <- NULL
@@ -255,6 +256,15 @@ note_place <- function(index, request, stats) {
   index$places[[request$backend]] <- place
 }
 
+# After a failure, such as that of a GPU, options are checked again.
+note_found <- function(index, request, found) {
+  if (is.null(found$failure)) {
+    note_place(index, request, found$stats)
+  } else {
+    index$checked <- NULL
+  }
+}
+
 # --- searches by an index ----------------------------------------------------
 
 # Returns the options of a search: those of the index, and run options of the
@@ -266,8 +276,13 @@ options_with_index <- function(index, given, verb, call) {
   check_not_released(index, call)
   of_points <- c("metric", "sign", names(formals(point_options)))
   check_same_options(index, given[names(given) %in% of_points], call)
-  own <- index$given[!names(index$given) %in% of_points]
   run <- given[!names(given) %in% of_points]
+  # To check the same options again would take longer than a query.
+  key <- list(verb, run, session_state())
+  if (identical(index$checked$key, key)) {
+    return(index$checked$options)
+  }
+  own <- index$given[!names(index$given) %in% of_points]
   if (any(c("backend", "devices") %in% names(run))) {
     own[c("backend", "devices")] <- NULL
   }
@@ -288,7 +303,22 @@ options_with_index <- function(index, given, verb, call) {
   options$of_index <- TRUE
   # Another `na` would be no option of the search.
   options$metric["cures_na"] <- list(NULL)
+  if (is.null(options$long)) {
+    index$checked <- list(key = key, options = options)
+  }
   options
+}
+
+# Returns what the defaults of run options depend on.
+session_state <- function() {
+  all <- options()
+  list(
+    all[startsWith(names(all), "fsknn.")], rlang::is_interactive(),
+    Sys.getpid(), is_loaded,
+    Sys.getenv(
+      c("OMP_THREAD_LIMIT", "OMP_NUM_THREADS", "_R_CHECK_LIMIT_CORES_")
+    )
+  )
 }
 
 check_not_released <- function(index, call) {

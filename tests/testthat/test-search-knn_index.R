@@ -295,6 +295,36 @@ test_that("options of the index may be repeated, but not changed", {
   })
 })
 
+test_that("run options are those of the search, the index, or the session", {
+  x <- index_data()$x
+  index <- knn_index(x, num_threads = 1, backend = "cpu", chunk_size = 32)
+  options <- function(...) {
+    verb <- function(x, metric = "euclidean", sign = "signed", ...) {
+      fsknn:::verb_options("knn_search", ...)
+    }
+    verb(index, ...)
+  }
+  expect_identical(options()$num_threads, 1L)
+  expect_identical(options()$chunk_size, 32L)
+  expect_identical(options()$metric$name, "pearson")
+  expect_identical(options(num_threads = 2)$num_threads, 2L)
+  expect_identical(options()$num_threads, 1L)
+  index <- knn_index(x, backend = "cpu")
+  expect_identical(options(), options())
+  withr::local_options(fsknn.chunk_size = 64L)
+  expect_identical(options()$chunk_size, 64L)
+  withr::local_options(fsknn.chunk_size = "many")
+  expect_error(options(), "chunk_size", class = "fsknn_argument_error")
+  withr::local_options(fsknn.chunk_size = NULL)
+  expect_null(options()$long)
+  expect_false(is.null(options(checkpoint = withr::local_tempfile())$long))
+  expect_null(options()$long)
+  # A failure of the core, such as that of a GPU, forgets what was checked.
+  expect_false(is.null(index$checked))
+  fsknn:::note_found(index, NULL, list(failure = "cuda"))
+  expect_null(index$checked)
+})
+
 test_that("other verbs name the data to use instead of an index", {
   genes <- abs(index_data()$x)
   index <- knn_index(genes, backend = "cpu")

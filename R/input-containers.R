@@ -114,10 +114,8 @@ abort_which_assay <- function(x, names, num_assays, arg, call) {
   # Counts are the last choice.
   best <- c(names[!vapply(names, is_counts_name, NA)], names)
   one <- if (is.null(names)) "1" else paste0("\"", best[[1]], "\"")
-  # Not every verb has the argument.
-  has_assay <- is.environment(call) &&
-    exists("assay", envir = call, inherits = FALSE)
-  code <- if (has_assay) {
+  # Not every verb has the option.
+  code <- if (is.environment(call) && takes_option(call, "assay")) {
     paste0("assay = ", one)
   } else {
     paste0("SummarizedExperiment::assay(", arg, ", ", one, ")")

@@ -18,7 +18,8 @@ check_values <- function(points, options, arg, call = caller_env()) {
   made <- is_metafeatures(points$values)
   if (!made) {
     check_finite(
-      points, scan, arg, metric = options$metric, call = call
+      points, scan, arg, metric = options$metric, cures = options$cures_na,
+      call = call
     )
   }
   check_non_negative(points, scan, options$metric, arg, call = call)
@@ -86,8 +87,9 @@ first_cells <- function(at, count, points) {
   paste0(paste(cells, collapse = "; "), rest)
 }
 
-# `metric` is that of a search, or NULL for other uses.
-check_finite <- function(points, scan, arg, metric = NULL,
+# `metric` is that of a search, or NULL for other uses. `cures` are values of `na`
+# that the search takes.
+check_finite <- function(points, scan, arg, metric = NULL, cures = NULL,
                          call = caller_env()) {
   if (scan$non_finite == 0) {
     return(invisible())
@@ -95,7 +97,7 @@ check_finite <- function(points, scan, arg, metric = NULL,
   count <- scan$non_finite
   where <- first_cells(scan$non_finite_at, count, points)
   missing <- is.na(cells_of(points, scan$non_finite_at))
-  cure <- if (any(missing)) cure_of_missing_values(metric, arg)
+  cure <- if (any(missing)) cure_of_missing_values(metric, arg, cures)
   cli_abort(
     c(
       "{.arg {arg}} must hold finite numbers only.",
@@ -111,30 +113,20 @@ check_finite <- function(points, scan, arg, metric = NULL,
   )
 }
 
-# Suggests a value of `na` that the verb takes with its other options, or filling
-# in. Returns NULL for binary data, because a mean of neighbours is neither 0 nor
-# 1.
-cure_of_missing_values <- function(metric, arg) {
+# Suggests the first of these values, or filling in. Returns NULL for binary data,
+# because a mean of neighbours is neither 0 nor 1.
+cure_of_missing_values <- function(metric, arg, cures) {
   if (isTRUE(metric$binary)) {
     return(NULL)
   }
   filled <- paste0("{.code knn_impute(", arg, ")}.")
-  if (is.null(metric$cures_na)) {
+  if (is.null(cures)) {
     return(paste("Fill missing values in with", filled))
   }
   paste0(
-    "Use {.code na = \"", metric$cures_na[[1]], "\"}, or fill missing values in
+    "Use {.code na = \"", cures[[1]], "\"}, or fill missing values in
      with ", filled
   )
-}
-
-# Returns the function that was called in this frame.
-function_of <- function(frame) {
-  for (at in seq_len(sys.nframe())) {
-    if (identical(sys.frame(at), frame)) {
-      return(sys.function(at))
-    }
-  }
 }
 
 check_non_negative <- function(points, scan, metric, arg, call = caller_env()) {
@@ -232,7 +224,7 @@ abort_rows <- function(points, rows, arg, kind, verb, state, call) {
       "{.arg {arg}} must have no {side} {kind}.",
       x = "{format_count(count)} {side}{cli::qty(count)}{?s} {verb} {state}:
            {where}.",
-      i = if (exists("constant", envir = call, inherits = FALSE)) {
+      i = if (takes_option(call, "constant")) {
         "Leave {cli::qty(count)}{?it/them} out, or keep {?it/them} as
          {?an isolated point/isolated points} with
          {.code constant = \"isolate\"}."

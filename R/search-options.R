@@ -367,6 +367,34 @@ option_default <- function(option) {
   eval(at[[option]])
 }
 
+# The verbs that take options.
+option_verbs <- c(
+  "knn_search", "knn_graph", "knn_query", "within_search", "within_query",
+  "threshold_graph", "mutual_pairs", "pair_histogram", "pair_connectivity",
+  "mst_knn.default", "nearest_to", "edge_stability", "edge_significance",
+  "compare_neighbours", "knn_predict", "knn_impute", "knn_impute_error",
+  "knn_plan", "module_summary", "threshold_triples", "nearest_triples",
+  "triple_histogram", "triple_plan", "write_comet_bytes"
+)
+
+# Is this the frame of a verb that takes the option?
+takes_option <- function(frame, option) {
+  called <- function_of(frame)
+  verbs <- Filter(
+    function(name) identical(called, get(name, topenv())), option_verbs
+  )
+  length(verbs) > 0 && takes(verbs[[1]], option)
+}
+
+# Returns the function that was called in this frame.
+function_of <- function(frame) {
+  for (at in seq_len(sys.nframe())) {
+    if (identical(sys.frame(at), frame)) {
+      return(sys.function(at))
+    }
+  }
+}
+
 triple_verbs <- c(
   "threshold_triples", "nearest_triples", "triple_histogram", "triple_plan"
 )
@@ -402,6 +430,10 @@ exceptions <- list(
     why = "It runs in this process, on the CPU."
   ),
   list(
+    verbs = "write_comet_bytes", options = "constant",
+    why = "Every pair has its byte."
+  ),
+  list(
     verbs = triple_verbs, options = "chunk_size",
     why = "`stages` divides the work."
   ),
@@ -417,6 +449,25 @@ exceptions <- list(
       "weights", "chunk_size", "max_device_memory", "verbose", "min_pairs"
     ),
     why = "Eigengenes have no neighbours."
+  ),
+  list(
+    verbs = c("knn_query", "within_query"), options = "subset",
+    why = "`query` has the points whose neighbours are returned."
+  ),
+  list(
+    verbs = "nearest_to", options = "subset",
+    why = "`point` says whose neighbours are returned."
+  ),
+  list(
+    verbs = c("mst_knn", "knn_predict", "mutual_pairs", "pair_histogram"),
+    options = "subset",
+    why = "All points contribute to the answer: give only some as `x`."
+  ),
+  list(
+    verbs = c("within_search", "within_query", "threshold_graph"),
+    options = "block",
+    why = "Pairs within a distance do not depend on blocks: select them
+           afterwards."
   ),
   list(
     verbs = "compare_neighbours", options = c("adjust", "data"),
@@ -628,7 +679,7 @@ check_each_option <- function(given, verb, call) {
   )
   entry <- entry_for(needs_all_values, verb)
   if (!is.null(entry)) {
-    check_needs_all(given$na, entry, call)
+    given$na <- check_needs_all(get("na"), entry, call)
   }
   missing <- check_na(given$na %||% "error", given$min_pairs, metric, call)
   options <- list(
@@ -663,7 +714,7 @@ check_each_option <- function(given, verb, call) {
   )
   # What a message about missing values suggests.
   able <- is.null(entry) && is.null(given$weights) && is.null(given$adjust)
-  options$metric$cures_na <- c(
+  options$cures_na <- c(
     if (able && isTRUE(metric$pairwise)) "pairwise", "mean"
   )
   options$long <- check_long_work(
@@ -673,8 +724,11 @@ check_each_option <- function(given, verb, call) {
 }
 
 check_needs_all <- function(na, entry, call) {
+  if (identical(na, na_choices)) {
+    return("error")
+  }
   if (!identical(na, "pairwise")) {
-    return(invisible())
+    return(check_choice(na, c("error", "mean"), "na", call = call))
   }
   abort_argument(
     c(

@@ -370,9 +370,10 @@ simulate_hosts <- function(nsim = 10) {
     )) {
       failures <- case[[1]]
       plan <- knn_plan(
-        c(20e6, 15876), k = 200, hosts = hosts, devices_per_host = 2,
-        memory = "512 GiB", disk = case[[2]], network = "10 GB",
-        failures = failures, restart = 300
+        c(20e6, 15876), k = 200, hosts = host_options(
+          hosts, devices_per_host = 2, memory = "512 GiB", disk = case[[2]],
+          network = "10 GB", failures = failures, restart = 300
+        )
       )
       runs <- simulate(plan, nsim = if (failures == 0) 1 else nsim)
       rows <- c(rows, list(data.frame(

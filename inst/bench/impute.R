@@ -95,7 +95,7 @@ print(round(c(
   "impute.knn(), blocks" = error(by_impute(holes, TRUE)),
   "knn_impute()" = error(quiet(knn_impute(holes, 10))),
   "available" = error(quiet(knn_impute(holes, 10, donors = "available"))),
-  "by distance" = error(quiet(knn_impute(holes, 10, weights = "distance"))),
+  "by distance" = error(quiet(knn_impute(holes, 10, weighting = "distance"))),
   "pearson" = error(quiet(knn_impute(holes, 10, "pearson"))),
   "pearson, k = 20" = error(quiet(knn_impute(holes, 20, "pearson"))),
   "row means" = error(by_rows(holes))

@@ -118,19 +118,19 @@ test_that("values are those of impute.knn() without blocks", {
   )
 })
 
-test_that("metrics, donors and weights do what the help says", {
+test_that("metrics, donors and weighting do what the help says", {
   x <- data_with_holes(90, 14, 0.1)
   x[1:40, 2] <- NA
   x[3, 1:9] <- NA
   for (metric in c("euclidean", "manhattan", "pearson")) {
     for (donors in c("nearest", "available")) {
-      for (weights in c("equal", "distance")) {
+      for (weighting in c("equal", "distance")) {
         expected <- naive_impute(
-          x, 6, metric, donors == "available", weights == "distance"
+          x, 6, metric, donors == "available", weighting == "distance"
         )
         for (backend in backends_here()) {
           filled <- quiet_means(knn_impute(
-            x, 6, metric, donors = donors, weights = weights,
+            x, 6, metric, donors = donors, weighting = weighting,
             backend = backend
           ))
           expect_equal(plain(filled), expected$values, tolerance = 1e-9)
@@ -180,9 +180,9 @@ test_that("k donors are found wherever k rows have the entry", {
   expect_identical(unique(table$donors[table$column == 4]), 8L)
 })
 
-test_that("a donor at distance 0 is alone heard under weights by distance", {
+test_that("a donor at distance 0 alone counts under weighting by distance", {
   x <- rbind(c(1, 2, 3, NA), c(1, 2, 3, 10), c(1, 2, 3, 12), c(2, 2, 3, 99))
-  filled <- knn_impute(x, 3, weights = "distance")
+  filled <- knn_impute(x, 3, weighting = "distance")
   expect_identical(filled[1, 4], 11)
   expect_identical(imputed_values(filled)$donors, 2L)
   expect_identical(knn_impute(x, 3)[1, 4], 121 / 3)
@@ -337,8 +337,8 @@ test_that("a mean of large values is none of infinity", {
   x[, 3] <- 4e307
   x[5, 3] <- NA
   for (metric in c("euclidean", "manhattan")) {
-    for (weights in c("equal", "distance")) {
-      filled <- knn_impute(x, 5, metric, weights = weights)
+    for (weighting in c("equal", "distance")) {
+      filled <- knn_impute(x, 5, metric, weighting = weighting)
       expect_equal(filled[5, 3], 4e307)
     }
   }
@@ -361,7 +361,7 @@ test_that("what can't be is an error that says so", {
     knn_impute(infinite, 3)
     knn_impute(x, 3, "chebyshev")
     knn_impute(x, 3, donors = "all")
-    knn_impute(x, 3, weights = 1:8)
+    knn_impute(x, 3, weighting = 1:8)
     knn_impute(x, 3, row_max = 2)
     knn_impute(x, 0)
     knn_impute(x, 3, into = "filled")
@@ -587,14 +587,14 @@ test_that("the donors' spread is right for values of any magnitude", {
     imputed_values(quiet_means(knn_impute(x * factor, 4, ...)))
   }
   expected <- ask(1)
-  by_distance <- ask(1, weights = "distance")
+  by_distance <- ask(1, weighting = "distance")
   for (power in c(-990, -700, -500, 500, 700, 1000)) {
     factor <- 2^power
     found <- ask(factor)
     expect_identical(found$value, expected$value * factor)
     expect_identical(found$sd, expected$sd * factor)
     # Distances differ in their last bits.
-    found <- ask(factor, weights = "distance")
+    found <- ask(factor, weighting = "distance")
     expect_equal(found$sd / factor, by_distance$sd, tolerance = 1e-12)
   }
   # Their mean is far from the spread, and their difference overflows.
@@ -617,8 +617,8 @@ test_that("values near a double's limit are filled as smaller ones, or named", {
     x[, 4] <- rep(c(most, -most), each = 6) * 0.7
     x[sample(60, 4)] <- NA
     fill <- function(x) {
-      weights <- if (seed %% 2) "equal" else "distance"
-      suppressMessages(knn_impute(x, 3, "pearson", weights = weights))
+      weighting <- if (seed %% 2) "equal" else "distance"
+      suppressMessages(knn_impute(x, 3, "pearson", weighting = weighting))
     }
     # A power of two takes no bit from any of the larger ones.
     want <- imputed_values(fill(x * 2^-20))$value * 2^20

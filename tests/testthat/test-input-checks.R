@@ -125,7 +125,6 @@ test_that("options are checked", {
     knn_search(x, 2, num_threads = c(1, 2))
     knn_search(x, 2, progress = "yes")
     knn_search(x, 2, progress = c(TRUE, FALSE))
-    knn_search(x, 2, verbose = NULL)
     knn_search(x, 2, verbose = NA)
     knn_search(x, 2, devices = 0.5)
     knn_search(x, 2, devices = c(1, 1))
@@ -151,7 +150,7 @@ test_that("a misspelt argument is an error", {
 })
 
 test_that("an argument by another name is told its own", {
-  known <- names(formals(knn_search))
+  known <- c(names(formals(knn_search)), fsknn:::option_names())
   meant <- fsknn:::meant_argument
   for (name in c("K", "neighbors", "n_neighbours", "nn", "kk")) {
     expect_identical(meant(name, known), "k", info = name)

@@ -1,6 +1,10 @@
 hosts_plan <- function(..., x = c(20000, 100), k = 10, hosts = 4,
                        num_threads = 2) {
-  knn_plan(x, k = k, hosts = hosts, num_threads = num_threads, ...)
+  given <- list(...)
+  of_hosts <- names(given) %in% names(formals(host_options))
+  hosts <- do.call(host_options, c(list(hosts), given[of_hosts]))
+  args <- list(x, k = k, hosts = hosts, num_threads = num_threads)
+  do.call(knn_plan, c(args, given[!of_hosts]))
 }
 
 # Computes the model as documented, by a loop over blocks in plain R.
@@ -152,7 +156,10 @@ test_that("more hosts help where twice as many are predicted faster", {
   for (disk in list(NULL, "1 GB")) {
     for (x in list(c(5000, 300), c(24158, 300), c(1e6, 1000))) {
       plans <- lapply(2^(0:7), function(hosts) {
-        knn_plan(x, 20, hosts = hosts, disk = disk, network = disk %||% Inf)
+        hosts_plan(
+          x = x, k = 20, hosts = hosts, disk = disk, network = disk %||% Inf,
+          num_threads = NULL
+        )
       })
       seconds <- vapply(plans, function(plan) plan$seconds[["all"]], 0)
       helped <- vapply(plans, function(plan) plan$more_help, NA)
@@ -301,6 +308,7 @@ test_that("a plan of many hosts prints, and is a row", {
     plan
   }
   expect_snapshot({
+    host_options(2, memory = "1 GB")
     plan
     shown(
       failures = 0.25, devices_per_host = 2L, backend = "cuda", memory = 2^38,
@@ -316,16 +324,17 @@ test_that("a plan of many hosts prints, and is a row", {
 
 test_that("what is wrong, or not known, is said in words", {
   expect_snapshot(error = TRUE, {
-    knn_plan(c(100, 5), k = 2, memory = "1 GB")
+    host_options(memory = "1 GB")
+    host_options(2, disc = "1 GB")
     knn_plan(c(100, 5), k = 2, hosts = 0)
     knn_plan(c(100, 5), k = 2, hosts = 2.5)
-    knn_plan(c(100, 5), k = 2, hosts = 2, devices_per_host = -1)
-    knn_plan(c(100, 5), k = 2, hosts = 2, memory = "much")
-    knn_plan(c(100, 5), k = 2, hosts = 2, memory = 10)
-    knn_plan(c(100, 5), k = 2, hosts = 2, disk = 0)
-    knn_plan(c(100, 5), k = 2, hosts = 2, network = NA)
-    knn_plan(c(100, 5), k = 2, hosts = 2, failures = -1)
-    knn_plan(c(100, 5), k = 2, hosts = 2, restart = "soon")
+    host_options(2, devices_per_host = -1)
+    host_options(2, memory = "much")
+    host_options(2, memory = 10)
+    host_options(2, disk = 0)
+    host_options(2, network = NA)
+    host_options(2, failures = -1)
+    host_options(2, restart = "soon")
     knn_plan(c(100, 5), k = 2, hosts = 2, query = 5)
     knn_plan(c(100, 5), k = 2, hosts = 2, block = gl(2, 50))
     knn_plan(c(100, 5), k = 2, hosts = 2, na = "pairwise")
@@ -334,7 +343,10 @@ test_that("what is wrong, or not known, is said in words", {
     knn_plan(c(100, 5), k = 2, hosts = 2, max_memory = "1 GB")
     knn_plan(c(100, 5), k = 2, hosts = 2, max_device_memory = "1 GB")
     knn_plan(c(100, 5), k = 2, hosts = 2, backend = "cuda")
-    knn_plan(c(100, 5), k = 2, hosts = 2, backend = "cpu", devices_per_host = 1)
+    knn_plan(
+      c(100, 5), k = 2, hosts = host_options(2, devices_per_host = 1),
+      backend = "cpu"
+    )
     knn_plan(c(100, 5), k = 2, hosts = 2, metric = "canberra")
     knn_plan(c(100, 5), k = 100, hosts = 2)
   })

@@ -108,8 +108,10 @@ test_that("the exceptions name verbs and options that exist", {
   for (entry in do.call(c, tables)) {
     for (verb in entry$verbs) {
       expect_true(verb %in% getNamespaceExports("fsknn"), info = verb)
+      expect_true(any(c(verb, "mst_knn.default") %in% fsknn:::option_verbs))
     }
-    expect_true(all(entry$options %in% fsknn:::option_names()))
+    known <- c(fsknn:::option_names(), "subset", "block")
+    expect_true(all(entry$options %in% known))
   }
 })
 
@@ -134,6 +136,30 @@ test_that("collected options are those given by name", {
     print(run_options(backend = "cpu", num_threads = 2))
     print(point_options())
   })
+})
+
+test_that("predictions and mutual pairs are adjusted as neighbours are", {
+  age <- c(3, 1, 4, 1, 5, 9, 2, 6)
+  x <- random_matrix(40, 8) + outer(1:40 / 10, age)
+  left <- t(apply(x, 1, function(row) stats::residuals(stats::lm(row ~ age))))
+  labels <- gl(2, 20)
+  same <- c("from", "to", "rank_from", "rank_to")
+  adjusted <- mutual_pairs(x, labels, 3, adjust = ~age, data = data.frame(age))
+  expect_equal(
+    as.list(adjusted)[same], as.list(mutual_pairs(left, labels, 3))[same]
+  )
+  found <- knn_predict(x, labels, k = 3, adjust = age)
+  expect_identical(found$predicted, knn_predict(left, labels, k = 3)$predicted)
+  folds <- rep(1:5, 8)
+  found <- knn_predict(x, labels, k = 3, folds = folds, adjust = age)
+  expect_identical(
+    found$predicted,
+    knn_predict(left, labels, k = 3, folds = folds)$predicted
+  )
+  query <- knn_predict(x, labels, x[1:5, ], k = 3, adjust = age)
+  expect_identical(
+    query$predicted, knn_predict(left, labels, left[1:5, ], k = 3)$predicted
+  )
 })
 
 test_that("wrong options are errors that say which", {

@@ -302,7 +302,7 @@ options_with_index <- function(index, given, verb, call) {
   options[facts] <- kept[facts]
   options$of_index <- TRUE
   # Another `na` would be no option of the search.
-  options$metric["cures_na"] <- list(NULL)
+  options["cures_na"] <- list(NULL)
   if (is.null(options$long)) {
     index$checked <- list(key = key, options = options)
   }

@@ -369,16 +369,20 @@ option_default <- function(option) {
 
 # The verbs that take options.
 option_verbs <- c(
-  "knn_search", "knn_graph", "knn_query", "within_search", "within_query",
-  "threshold_graph", "mutual_pairs", "pair_histogram", "pair_connectivity",
-  "mst_knn.default", "nearest_to", "edge_stability", "edge_significance",
-  "compare_neighbours", "knn_predict", "knn_impute", "knn_impute_error",
-  "knn_plan", "module_summary", "threshold_triples", "nearest_triples",
-  "triple_histogram", "triple_plan", "write_comet_bytes"
+  "knn_search", "knn_graph", "knn_query", "knn_index", "within_search",
+  "within_query", "threshold_graph", "mutual_pairs", "pair_histogram",
+  "pair_connectivity", "mst_knn.default", "nearest_to", "edge_stability",
+  "edge_significance", "compare_neighbours", "knn_predict", "knn_impute",
+  "knn_impute_error", "knn_plan", "module_summary", "threshold_triples",
+  "nearest_triples", "triple_histogram", "triple_plan", "write_comet_bytes"
 )
 
-# Is this the frame of a verb that takes the option?
+# Is this the frame of a verb that takes the option? With an index, point
+# options can't be changed.
 takes_option <- function(frame, option) {
+  if (is_index(get0("x", frame, inherits = FALSE))) {
+    return(FALSE)
+  }
   called <- function_of(frame)
   verbs <- Filter(
     function(name) identical(called, get(name, topenv())), option_verbs

@@ -128,7 +128,12 @@ test_that("queries may lack values where no point does", {
     expect_same_answers(data$x, holes, na = na)
   }
   index <- knn_index(data$x, backend = "cpu")
-  expect_snapshot(error = TRUE, knn_query(index, holes, 2))
+  # No hint names an option of the points.
+  constant <- replace(data$query, cbind(2, 1:14), 1)
+  expect_snapshot(error = TRUE, {
+    knn_query(index, holes, 2)
+    knn_query(index, constant, 2)
+  })
 })
 
 test_that("further verbs, points by name, outcomes and permutations", {

@@ -443,6 +443,7 @@ size_given <- function(points) {
 
 # --- print -------------------------------------------------------------------
 
+#' @method format knn_index
 #' @export
 format.knn_index <- function(x, ...) {
   if (isTRUE(x$released)) {

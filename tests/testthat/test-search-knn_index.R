@@ -247,6 +247,10 @@ test_that("metafeatures and data in a file are prepared by each search", {
   rm(saved)
   knn_release(index)
   expect_length(open_row_files(), before)
+  index <- knn_index(lazy, max_memory = "2 kB", backend = "cpu")
+  rm(index)
+  gc()
+  expect_length(open_row_files(), before)
 })
 
 test_that("workers, a folder and shards use the values of an index", {

@@ -371,6 +371,19 @@ test_that("an index prepares its points once", {
   withr::with_seed(1, nearest_to(index, 2, 3, permutations = 5))
   expect_identical(index$held, held)
   expect_identical(fsknn:::cpp_num_held(), before)
+  # A search of what is held says where that is. Others use the values.
+  index$places <- list()
+  knn_search(index, 2, block = rep(1:2, 45))
+  expect_length(index$places, 0)
+  for (call in list(
+    function(...) knn_graph(..., k = 2), function(...) nearest_to(..., 3, 2),
+    function(...) within_query(..., data$query, 0.2),
+    function(...) threshold_graph(..., 0.6)
+  )) {
+    index$places <- list()
+    call(index)
+    expect_named(index$places, "cpu")
+  }
   # Statistics are those of the search.
   knn_query(index, data$query, 3)
   stats <- knn_stats()

@@ -8,7 +8,7 @@
 #'
 #' @details
 #' The pairs of neighbours, each with a distance \eqn{d}, are made symmetric
-#' (`symmetrize`; where both directions have a distance, and not the same one,
+#' (`mode`; where both directions have a distance, and not the same one,
 #' the smaller counts) and weighed:
 #' \deqn{W_{ij} = \exp(-d_{ij}^2 / \epsilon), \quad
 #'   q_i = 1 + \sum_j W_{ij}, \quad
@@ -29,7 +29,7 @@
 #' epsilon is chosen by (\eqn{W_{ii} = 1}{W_ii = 1}), and the walk never stays
 #' where it is (\eqn{W_{ii} = 0}{W_ii = 0} in A). That is destiny's choice too:
 #' with `alpha = 1` and `epsilon = 2 * sigma^2` the eigenvectors are those of
-#' `destiny::DiffusionMap(distance = as_sparse(edges, symmetric = "union"),
+#' `destiny::DiffusionMap(distance = as_sparse(edges, mode = "union"),
 #' sigma = sigma)`.
 #'
 #' **Epsilon.** The sum of all W grows with epsilon, as a power of it while it
@@ -87,7 +87,7 @@
 #' @param edges Neighbours of points with their distances, in any shape that
 #'   [as_knn()] takes: what [knn_search()] gives, an edge data frame of any
 #'   kind, those of other packages; or shards of an answer
-#'   ([read_knn_shards()]), which are read by blocks.
+#'   ([read_knn()]), which are read by blocks.
 #' @param num_components Number of coordinates, a whole number from 1.
 #' @param alpha How much of the points' density is taken out, from 0 (none) to
 #'   1 (default: all, so that coordinates depend on the shape that points lie
@@ -98,7 +98,7 @@
 #' @param local `NULL` (default), or which neighbour's distance scales a point
 #'   (7 is usual): see Details.
 #' @param time Steps of the walk, a whole number from 0.
-#' @param symmetrize `"union"` (default): pairs of which either point is a
+#' @param mode `"union"` (default): pairs of which either point is a
 #'   neighbour of the other; `"mutual"`: those of which both are.
 #' @param ... Must be empty.
 #' @param metric The metric that the distances are of, where `edges` does not
@@ -107,7 +107,7 @@
 #' @inheritParams run_options
 #' @inheritParams snn_graph
 #'
-#' @returns A list of class `diffusion_map`, which prints a summary:
+#' @returns A list of class `fsknn_diffusion_map`, which prints a summary:
 #'   * `coordinates`: a matrix, a row for each point (with its name, where it
 #'     has one) and a column for each coordinate, `"DC1"` and so on;
 #'   * `eigenvalues`, `residuals`: matrices, a row for each component that has
@@ -122,12 +122,12 @@
 #'   * `density` (q), `degree` (d) and `scale` (s, or `NULL`) of each point;
 #'   * `unit`: 1, or the power of two that `epsilon`, `range` and `curve` have
 #'     as unit of length (see Details);
-#'   * `alpha`, `time`, `local`, `symmetrize`, `metric`, `num_pairs`.
+#'   * `alpha`, `time`, `local`, `mode`, `metric`, `num_pairs`.
 #'
 #'   `as.matrix()` gives the coordinates, which are what
 #'   `SingleCellExperiment::reducedDim()` takes; `as.data.frame()` has a row for
 #'   each point, `summary()` one for each component and coordinate. For
-#'   `plot()` and `predict()` see [predict.diffusion_map()].
+#'   `plot()` and `predict()` see [predict.fsknn_diffusion_map()].
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that is known or
 #' without distances, distances that are missing or below 0 (inner products), a
@@ -156,7 +156,7 @@
 #' Angerer P, Haghverdi L, Buettner M, Theis FJ, Marr C, Buettner F (2016).
 #' destiny: diffusion maps for large-scale single-cell data in R.
 #' *Bioinformatics* 32(8): 1241-1243. \doi{10.1093/bioinformatics/btv715}
-#' @seealso [predict.diffusion_map()] for new points and pictures;
+#' @seealso [predict.fsknn_diffusion_map()] for new points and pictures;
 #'   [snn_graph()], [spanning_forest()]
 #' @export
 #' @examples
@@ -173,7 +173,7 @@
 #' # SingleCellExperiment::reducedDim(sce, "DiffusionMap") <- as.matrix(map)
 diffusion_map <- function(edges, num_components = 10, alpha = 1,
                           epsilon = NULL, local = NULL, time = 1,
-                          symmetrize = c("union", "mutual"), ...,
+                          mode = c("union", "mutual"), ...,
                           metric = NULL, num_threads = NULL) {
   check_no_more(...)
   check_supplied(edges)
@@ -186,8 +186,8 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
     local <- check_whole_number(local, "local", 1, max_edges)
   }
   time <- check_whole_number(time, "time", 0, max_edges)
-  symmetrize <- check_choice(
-    symmetrize, c("union", "mutual"), "symmetrize",
+  mode <- check_choice(
+    mode, c("union", "mutual"), "mode",
     synonyms = c(intersection = "mutual", both = "mutual", either = "union")
   )
   num_threads <- check_num_threads(num_threads)
@@ -201,7 +201,7 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
   }
   names <- nn$names
   joined <- cpp_join_neighbours(
-    nn$index, nn$distance, symmetrize == "mutual", is_one_minus(metric),
+    nn$index, nn$distance, mode == "mutual", is_one_minus(metric),
     local %||% 0L, num_threads
   )
   # The neighbours take as much memory as all that follows.
@@ -224,11 +224,11 @@ diffusion_map <- function(edges, num_components = 10, alpha = 1,
       list(
         density = walk$density, degree = walk$degree,
         scale = if (!is.null(local)) joined$scales, unit = joined$unit,
-        alpha = alpha, time = time, local = local, symmetrize = symmetrize,
+        alpha = alpha, time = time, local = local, mode = mode,
         metric = metric, num_pairs = joined$num_pairs
       )
     ),
-    class = "diffusion_map"
+    class = "fsknn_diffusion_map"
   )
 }
 

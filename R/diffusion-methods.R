@@ -1,7 +1,7 @@
 # Methods for diffusion maps: print, tables and plots.
 
 #' @export
-print.diffusion_map <- function(x, ...) {
+print.fsknn_diffusion_map <- function(x, ...) {
   cat(format_map(x), sep = "\n")
   invisible(x)
 }
@@ -43,7 +43,7 @@ format_kernel <- function(x) {
       )
     },
     if (is.null(x$local)) ")", ", ", tally(x$num_pairs, "pair"), " (",
-    x$symmetrize, ")"
+    x$mode, ")"
   )
 }
 
@@ -136,10 +136,10 @@ format_number <- function(number, digits = 3) {
 }
 
 #' @rdname results
-#' @method as.data.frame diffusion_map
+#' @method as.data.frame fsknn_diffusion_map
 #' @export
-as.data.frame.diffusion_map <- function(x, row.names = NULL, optional = FALSE,
-                                        ...) {
+as.data.frame.fsknn_diffusion_map <- function(x, row.names = NULL,
+                                              optional = FALSE, ...) {
   check_no_more(...)
   names <- rownames(x$coordinates) %||% seq_len(nrow(x$coordinates))
   frame <- data.frame(
@@ -151,15 +151,15 @@ as.data.frame.diffusion_map <- function(x, row.names = NULL, optional = FALSE,
 }
 
 #' @export
-as.matrix.diffusion_map <- function(x, ...) {
+as.matrix.fsknn_diffusion_map <- function(x, ...) {
   check_no_more(...)
   x$coordinates
 }
 
 #' @rdname results
-#' @method summary diffusion_map
+#' @method summary fsknn_diffusion_map
 #' @export
-summary.diffusion_map <- function(object, ...) {
+summary.fsknn_diffusion_map <- function(object, ...) {
   check_no_more(...)
   mapped <- nrow(object$eigenvalues)
   count <- ncol(object$eigenvalues)
@@ -172,13 +172,13 @@ summary.diffusion_map <- function(object, ...) {
       residual = as.vector(t(object$residuals)), stringsAsFactors = FALSE
     ),
     header = format_map(object)[seq_len(4 - is.na(object$slope) * 1)],
-    class = c("summary.diffusion_map", "data.frame")
+    class = c("summary.fsknn_diffusion_map", "data.frame")
   )
 }
 
 #' @rdname results
 #' @export
-print.summary.diffusion_map <- function(x, ..., n = 10) {
+print.summary.fsknn_diffusion_map <- function(x, ..., n = 10) {
   header <- attr(x, "header")
   if (!is.null(header)) {
     cat(header, sep = "\n")

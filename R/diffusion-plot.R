@@ -1,11 +1,11 @@
-#' @rdname predict.diffusion_map
-#' @method plot diffusion_map
+#' @rdname predict.fsknn_diffusion_map
+#' @method plot fsknn_diffusion_map
 #' @export
-plot.diffusion_map <- function(x, ...,
-                               which = c("coordinates", "eigenvalues",
-                                         "epsilon"),
-                               coordinates = c(1, 2), colour = NULL,
-                               component = 1, title = NULL) {
+plot.fsknn_diffusion_map <- function(x, ...,
+                                     which = c("coordinates", "eigenvalues",
+                                               "epsilon"),
+                                     coordinates = c(1, 2), colour = NULL,
+                                     component = 1, title = NULL) {
   check_no_more(...)
   which <- check_choice(
     which, c("coordinates", "eigenvalues", "epsilon"), "which"

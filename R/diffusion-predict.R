@@ -53,7 +53,7 @@
 #' if (requireNamespace("ggplot2", quietly = TRUE)) {
 #'   plot(map, colour = at)
 #' }
-predict.diffusion_map <- function(object, newdata, ...) {
+predict.fsknn_diffusion_map <- function(object, newdata, ...) {
   check_no_more(...)
   check_supplied(newdata)
   nn <- read_knn_shape(newdata, queries = TRUE, arg = "newdata")

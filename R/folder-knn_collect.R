@@ -1,10 +1,10 @@
 #' The answer of a folder that is done
 #'
-#' Puts together what workers found in a folder (see [knn_work()]): the answer
+#' Puts together what workers found in a folder (see [knn_worker()]): the answer
 #' of the search that made it, to the last bit, without its data at hand. The
 #' same call with the same `checkpoint` gives it, too.
 #'
-#' @inheritParams knn_work
+#' @inheritParams knn_worker
 #' @param wait `FALSE` (default): that tasks are left is an error. `TRUE` waits
 #'   until others have done them.
 #' @param num_threads Number of CPU threads, as for [knn_search()].
@@ -13,7 +13,7 @@
 #'   edges as of [knn_graph()] and [threshold_graph()]: as the call that made
 #'   the folder would. Of verbs that make something else of neighbours, such as
 #'   [mst_knn()], the neighbours: call them again with the same `checkpoint`.
-#' @seealso [knn_work()], [knn_status()]
+#' @seealso [knn_worker()], [knn_status()]
 #' @export
 #' @examples
 #' x <- matrix(rnorm(100 * 12), nrow = 100)
@@ -77,7 +77,7 @@ abort_tasks_left <- function(job, left, count, call) {
       "The work in {.file {job$given}} is not done.",
       x = "{format_count(left)} of {format_count(count)}
            {cli::qty(count)}task{?s} {cli::qty(left)}{?is/are} left.",
-      i = "{.fn knn_work} does them; {.fn knn_status} says who is at it."
+      i = "{.fn knn_worker} does them; {.fn knn_status} says who is at it."
     ),
     class = c("fsknn_checkpoint_error", "fsknn_error"),
     call = call
@@ -91,13 +91,8 @@ finish_search <- function(found, search, call) {
     return(finish_triples(found, search))
   }
   as_edges <- request$as_edges || isTRUE(search$as_edges)
-  if (!is_within(request) && identical(request$na, "pairwise")) {
-    tell_short_rows(count_short_rows(found, search), search, as_edges)
-    if (as_edges) {
-      found <- edges_of_matrices(
-        found, request$subset, request$k, request$num_threads
-      )
-    }
+  if (has_short_lists(request)) {
+    found <- finish_short_lists(found, search, as_edges)
   }
   if (!as_edges) {
     index_and_distance(found, search)

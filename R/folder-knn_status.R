@@ -1,11 +1,11 @@
 #' How far the work in a folder is
 #'
-#' What is done of a search in a folder (see [knn_work()]), who works on what,
+#' What is done of a search in a folder (see [knn_worker()]), who works on what,
 #' and when it will be ready.
 #'
-#' @inheritParams knn_work
+#' @inheritParams knn_worker
 #'
-#' @returns A list of class `knn_status`, with a print method:
+#' @returns A list of class `fsknn_status`, with a print method:
 #'   * `folder`, and `made_by`: the metric, k, points and features of the
 #'     search;
 #'   * `tasks`: a named vector of `done`, `at_work`, `failed` (three times, or
@@ -20,7 +20,7 @@
 #'     tasks: how many `tasks`, and in how many `seconds` each, on average;
 #'   * `seconds_left`: how long the rest takes by as many workers as there are
 #'     now; `NA` where nobody works, or nothing is done yet.
-#' @seealso [knn_work()], [knn_collect()]
+#' @seealso [knn_worker()], [knn_collect()]
 #' @export
 #' @examples
 #' x <- matrix(rnorm(100 * 12), nrow = 100)
@@ -64,7 +64,7 @@ knn_status <- function(folder, ...) {
         left * stats::weighted.mean(done_by$seconds, done_by$tasks) / at_work
       }
     ),
-    class = "knn_status"
+    class = "fsknn_status"
   )
 }
 
@@ -157,9 +157,9 @@ read_receipts <- function(job, tasks, files, key) {
   )
 }
 
-#' @method format knn_status
+#' @method format fsknn_status
 #' @export
-format.knn_status <- function(x, ...) {
+format.fsknn_status <- function(x, ...) {
   made <- x$made_by
   tasks <- x$tasks
   k <- if (!is.null(made$triples)) {
@@ -219,7 +219,7 @@ format_workers <- function(x) {
 }
 
 #' @export
-print.knn_status <- function(x, ...) {
+print.fsknn_status <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }

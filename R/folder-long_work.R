@@ -1,7 +1,7 @@
 # Long work in a folder (see folder-protocol.R): a search by tasks, each of
 # which is stored when it is done. Tasks are done by this process, by
-# BiocParallel workers, or by other processes that run knn_work(). The answer is
-# identical, to the last bit, to that of one search.
+# BiocParallel workers, or by other processes that run knn_worker(). The answer
+# is identical, to the last bit, to that of one search.
 
 # Checks the arguments for long work as far as that is possible without the
 # search. Returns NULL for a plain search.

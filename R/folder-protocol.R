@@ -268,9 +268,9 @@ search_for_collecting <- function(search) {
       "as_edges")
   )]
   kept$points <- search$points[intersect(
-    names(search$points), c("names", "turned", "cells", "taken_from")
+    names(search$points), c("names", "turned", "cells", "taken_from", "samples")
   )]
-  kept$options <- list(metric = search$options$metric)
+  kept$options <- search$options[c("metric", "input")]
   kept["queries"] <- list(if (!is.null(search$queries)) list())
   kept
 }

@@ -1,81 +1,5 @@
-#' Matrices and neighbours in the files of big-ann-benchmarks
-#'
-#' Benchmarks of approximate nearest neighbours keep their vectors, queries and
-#' ground truth in binary files of one simple form (Simhadri et al. 2022). Each
-#' verb that takes a matrix takes such a file, by its path or by `bin_file()`;
-#' more than fits in memory is read by blocks.
-#'
-#' A file has two unsigned integers of 4 bytes, the numbers of rows n and of
-#' columns d, and then n x d values, row after row, the lowest byte first. By
-#' the ending of its name they are floats of 4 bytes (`.fbin`), bytes without
-#' (`.u8bin`) or with a sign (`.i8bin`), or numbers of neighbours (`.ibin`,
-#' integers of 4 bytes). Nothing of a file is compressed, and there are no
-#' names. In an `.fbin` file NaN is a missing value: `NA` is written as NaN, and
-#' NaN is read as `NA`.
-#'
-#' Ground truth is an `.ibin` file too: n x k numbers of neighbours, and after
-#' them, in the same file, n x k distances as floats of 4 bytes. Numbers count
-#' from 0 in the file and from 1 in R, and -1 means no neighbour (`NA`). Any
-#' other negative number, a neighbour that a row has twice and a neighbour
-#' without a distance are errors. Among equally distant points the lower number
-#' comes first, so that duplicate points have one right answer. Other programs
-#' write squared Euclidean distances: there `distance` is the distance itself.
-#'
-#' Rows are the points of these files, and only rows: those of one point stand
-#' together in the file, while a column is spread over all of it, and would have
-#' to be gathered by reading the whole file for each. With `points = "columns"`
-#' take `t(as.matrix(bin_file(file)))`, where that fits in memory.
-#'
-#' Files are written beside their name, and named when they are whole: an error,
-#' Ctrl-C or a full disk leaves what was there as it was.
-#'
-#' @param file Path of the file.
-#' @param type What the values are: `"fbin"`, `"u8bin"` or `"i8bin"`. `NULL`
-#'   (default) goes by the ending of the file's name.
-#' @param x `write_fbin()`: points, in all that [knn_search()] takes; whole
-#'   numbers from 0 to 255 for `.u8bin`, from -128 to 127 for `.i8bin`, and the
-#'   nearest float of 4 bytes for `.fbin`. `write_ibin()`: neighbours in any
-#'   shape that [as_knn()] takes with as many for each point, or what
-#'   [read_knn_shards()] gives. They are written as they are: of the points
-#'   themselves or of queries.
-#' @param distances Write distances, too, as ground truth has them? `NULL`
-#'   (default) does so where there are any.
-#' @param ... Must be empty.
-#'
-#' @returns `bin_file()`: an object that stands for the file, with `dim()`, and
-#'   `x[rows, ]` and `as.matrix()` that read. `read_fbin()`: a matrix (double;
-#'   integer of bytes). `read_ibin()`: neighbours as [knn_search()] gives them;
-#'   `distance` is `NULL` where the file has none. `write_fbin()`,
-#'   `write_ibin()`: `file`, invisibly.
-#' @section Errors: A file whose size is not what its head says, which has no
-#' rows or columns, or more than the 2^31 - 1 that R counts, is a
-#' `fsknn_file_error` that has the numbers; so is one that can't be written, and
-#' a value that has no place in it.
-#' @references
-#' Simhadri HV, Williams G, Aumüller M, et al. (2022). Results of the NeurIPS'21
-#' Challenge on Billion-Scale Approximate Nearest Neighbor Search. *Proceedings
-#' of Machine Learning Research* 176: 177-189.
-#' @seealso [knn_output()] for answers in such files, [knn_recall()] for how
-#'   good an approximate search was.
-#' @export
-#' @examples
-#' folder <- tempfile()
-#' dir.create(folder)
-#' base <- file.path(folder, "base.fbin")
-#' write_fbin(matrix(rnorm(200 * 8), nrow = 200), base)
-#' bin_file(base)
-#' nn <- knn_search(base, k = 3, metric = "euclidean")
-#'
-#' # ground truth of queries
-#' queries <- file.path(folder, "query.fbin")
-#' write_fbin(matrix(rnorm(5 * 8), nrow = 5), queries)
-#' truth <- knn_query(base, queries, k = 3, metric = "euclidean")
-#' write_ibin(truth, file.path(folder, "truth.ibin"))
-#' read_ibin(file.path(folder, "truth.ibin"))
-#' unlink(folder, recursive = TRUE)
-bin_file <- function(file, type = NULL) {
-  open_bin(file, type, "file", current_env())
-}
+# The files of big-ann-benchmarks: points (.fbin, .u8bin, .i8bin) and neighbours
+# (.ibin).
 
 bin_point_types <- c("fbin", "u8bin", "i8bin")
 
@@ -91,9 +15,7 @@ bin_ending <- function(path) {
   if (ending %in% names(bin_value_bytes)) ending
 }
 
-open_bin <- function(file, type, arg, call) {
-  path <- check_path_in(file, arg, call)
-  type <- check_bin_type(type, path, bin_point_types, arg, call)
+open_bin <- function(file, path, type, call) {
   head <- check_bin_head(file, path, type, call)
   size <- c(head$rows, head$columns)
   new_lazy_rows(
@@ -110,24 +32,6 @@ open_bin <- function(file, type, arg, call) {
     },
     file = file, type = type
   )
-}
-
-check_bin_type <- function(type, path, types, arg, call) {
-  if (!is.null(type)) {
-    return(check_choice(type, types, "type", call = call))
-  }
-  type <- bin_ending(path)
-  if (is.null(type) || !type %in% types) {
-    endings <- paste0(".", types, collapse = ", ")
-    abort_argument(
-      c(
-        "{.arg {arg}} must end in one of {endings}.",
-        x = "Its name is {.file {basename(path)}}."
-      ),
-      call
-    )
-  }
-  type
 }
 
 # Checks the header before anything else is read. `bytes_of_place` holds the
@@ -172,8 +76,8 @@ check_bin_head <- function(file, path, type, call,
       ),
       if (length(others) > 0 && type %in% bin_point_types) {
         paste0(
-          "Values of type ", paste0("\"", others, "\"", collapse = " or "),
-          " would be so long"
+          "Values of the format ",
+          paste0("\"", others, "\"", collapse = " or "), " would be so long"
         )
       },
       call
@@ -225,37 +129,19 @@ take_matrix.character <- function(x, input, arg = "x", call = caller_env()) {
     check_text(x, paste0("`", arg, "`"), "path", arg, call)
   }
   if (is_path && isTRUE(bin_ending(x) %in% bin_point_types)) {
-    x <- open_bin(x, NULL, arg, call)
+    x <- open_bin(x, check_path_in(x, arg, call), bin_ending(x), call)
   }
   take_matrix.default(x, input, arg, call)
 }
 
-#' @rdname bin_file
-#' @export
-read_fbin <- function(file, type = NULL) {
-  as.matrix(open_bin(file, type, "file", current_env()))
-}
-
-#' @rdname bin_file
-#' @export
-write_fbin <- function(x, file, ...) {
-  check_no_more(...)
-  check_supplied(x)
-  path <- check_path_out(file)
-  type <- check_bin_type(NULL, path, bin_point_types, "file", current_env())
-  values <- read_points(x)$values
-  if (!is.matrix(values) && !is_read_by_blocks(values) ||
-        is_metafeatures(values)) {
-    abort_argument("{.arg x} must be a matrix.", current_env())
-  }
-  write_bin_parts(file, path, dim(values), current_env(), function(put) {
+write_bin_points <- function(values, file, path, type, call) {
+  write_bin_parts(file, path, dim(values), call, function(put) {
     at_once <- max(1, 2^22 / ncol(values))
     for (rows in row_stretches(nrow(values), floor(at_once))) {
       tile <- as_plain(values[rows, , drop = FALSE])
       put(type, array(as.double(tile), dim(tile)))
     }
   })
-  invisible(file)
 }
 
 # `write` is called with a function that takes an extension and a matrix of
@@ -274,11 +160,7 @@ write_bin_parts <- function(file, path, size, call, write) {
   invisible()
 }
 
-#' @rdname bin_file
-#' @export
-read_ibin <- function(file) {
-  path <- check_path_in(file)
-  call <- current_env()
+read_ibin_file <- function(file, path, call) {
   head <- check_bin_head(file, path, "ibin", call, c(4, 8))
   places <- head$rows * head$columns
   rows <- seq_len(head$rows)
@@ -326,28 +208,25 @@ first_row <- function(wrong, before = 0) {
   paste(format_count(wrong$rows[[1]] + before), wrong$words)
 }
 
-#' @rdname bin_file
-#' @export
-write_ibin <- function(x, file, ..., distances = NULL) {
-  check_no_more(...)
-  check_supplied(x)
-  path <- check_path_out(file)
-  nn <- if (is_knn_shards(x)) x else take_neighbours(x, "x", current_env())
+write_ibin_file <- function(edges, file, path, distances, call) {
+  nn <- if (is_knn_shards(edges)) {
+    edges
+  } else {
+    take_neighbours(edges, "edges", call)
+  }
   if (is.list(nn$index)) {
     abort_argument(
-      "{.arg x} must have as many neighbours for every point.", current_env()
+      "{.arg edges} must have as many neighbours for every point.", call
     )
   }
   if (!is.null(distances)) {
-    check_flag(distances, "distances")
+    check_flag(distances, "distances", call = call)
     if (distances && is.null(nn$distance)) {
       abort_argument(
-        "{.arg distances} can't be TRUE where {.arg x} has none.",
-        current_env()
+        "{.arg distances} can't be TRUE where {.arg edges} has none.", call
       )
     }
   }
-  call <- current_env()
   size <- dim(nn$index)
   at_once <- max(1, floor(2^22 / size[[2]]))
   write_bin_parts(file, path, size, call, function(put) {
@@ -362,7 +241,6 @@ write_ibin <- function(x, file, ..., distances = NULL) {
       }
     }
   })
-  invisible(file)
 }
 
 # `before` is the number of rows before this block.
@@ -371,7 +249,7 @@ check_right_neighbours <- function(block, before, call) {
   if (!is.null(wrong)) {
     abort_argument(
       c(
-        "{.arg x} must {wrong$must}.",
+        "{.arg edges} must {wrong$must}.",
         x = "Row {first_row(wrong, before)}."
       ),
       call

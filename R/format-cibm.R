@@ -1,84 +1,13 @@
-#' Read and write expression matrices in the CIBM format
-#'
-#' The text format of the program that GPU-FS-kNN was published with (Arefin
-#' 2012, File S1): a matrix with a name for each point and each sample, and a
-#' class for each sample.
-#'
-#' ```
-#' <MicroarrayData>
-#' 10  6
-#' F_1  1  4.5  2  7.3  8.21  5.71
-#' ... a line for each point: its name, then its values ...
-#' <SamplesNames>
-#' C1  C2  C3  C4  C5  C6
-#' <SamplesClasses>
-#' 1  1  1  0  0  0
-#' <EndOfFile>
-#' ```
-#'
-#' The second line holds the number of points and the number of features. Tabs
-#' or spaces part the fields. Where a line of a point has tabs, its name ends at
-#' the first (and may hold spaces), and no cell between two may be empty. Blank
-#' lines, Windows line ends and a missing last line end do no harm. Text that is
-#' not UTF-8 is taken as Latin-1. `write_cibm()` writes beside the file's name,
-#' and names what is whole: an error, Ctrl-C or a full disk leaves what was
-#' there as it was.
-#'
-#' @param file Path of the file. `read_cibm()` reads plain and compressed (gzip,
-#'   bzip2, xz) files; `write_cibm()` compresses with gzip where the path ends
-#'   in `.gz`.
-#' @param x Numeric matrix of finite numbers: points in rows, features (samples)
-#'   in columns. Rows without names are called `F_1`, `F_2`, ...; columns `C1`,
-#'   `C2`, ...
-#' @param classes One class for each column of `x`, in that order or with their
-#'   names: whole numbers, or text
-#'   without tabs. `NULL` (the default) takes the attribute `classes` of `x`;
-#'   where there is none, every sample is written with class 0, as the format
-#'   has no way to leave the class out.
-#'
-#' @returns `read_cibm()`: a double matrix, points in rows, samples in columns,
-#'   both named. Its attribute `classes` has one class for each column: integer
-#'   if all are whole numbers without leading zeros or `+`, otherwise character.
-#'   Classes are written as text, so that `"1"` is read as 1, a factor as text,
-#'   and 1.5 as `"1.5"`. `write_cibm()`: `file`,
-#'   invisibly; each number is written with as many digits as it takes for
-#'   `read_cibm()` to give back the same double.
-#'
-#' @section Errors:
-#' A file that breaks the format is an error that names the file, the line, what
-#' had to be there and what is: a missing tag, a row with too few or too many
-#' values or an empty cell, a value that is not a finite number, a name given
-#' twice, too few or
-#' too many names or classes, a file that stops early, text after `<EndOfFile>`.
-#'
-#' @references
-#' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
-#' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
-#' e44000, File S1. \doi{10.1371/journal.pone.0044000}
-#'
-#' @examples
-#' x <- rbind(
-#'   F_1 = c(C1 = 1, C2 = 4.5, C3 = 2),
-#'   F_2 = c(1, 3, 8)
-#' )
-#' file <- tempfile(fileext = ".txt")
-#' write_cibm(x, file, classes = c(1, 1, 0))
-#' writeLines(readLines(file))
-#' read_cibm(file)
-#' @name cibm
-NULL
+# The text format of GPU-FS-kNN for points: see read_points().
 
-#' @rdname cibm
-#' @export
-read_cibm <- function(file) {
-  path <- check_path_in(file)
-  lines <- read_text_lines(file, path)
+read_cibm_file <- function(file, path, call) {
+  lines <- read_text_lines(file, path, call)
   # Blank lines are dropped, but the others keep their line numbers for the
   # errors.
   number <- which(grepl("[^ \t]", lines))
   cibm <- list(
     file = file, text = lines[number], number = number,
-    num_lines = length(lines), call = current_env()
+    num_lines = length(lines), call = call
   )
   expect_tag(cibm, 1, "<MicroarrayData>")
   counts <- read_counts(cibm)
@@ -104,22 +33,19 @@ read_cibm <- function(file) {
   x
 }
 
-#' @rdname cibm
-#' @export
-write_cibm <- function(x, file, classes = NULL) {
-  check_supplied(x)
-  check_cibm_matrix(x)
+write_cibm_file <- function(x, file, path, class, call) {
+  check_cibm_matrix(x, call)
   classes <- match_names(
-    classes %||% attr(x, "classes"), colnames(x), "classes", "features"
+    class %||% attr(x, "classes"), colnames(x), "class", "features",
+    call = call
   )
-  classes <- cibm_classes(classes, ncol(x))
+  classes <- cibm_classes(classes, ncol(x), call)
   points <- rownames(x) %||% paste0("F_", seq_len(nrow(x)))
   samples <- colnames(x) %||% paste0("C", seq_len(ncol(x)))
-  check_cibm_names(points, "row")
-  check_cibm_names(samples, "column")
-  path <- check_path_out(file)
+  check_cibm_names(points, "row", call)
+  check_cibm_names(samples, "column", call)
 
-  write_whole_file(file, path, function(put) {
+  write_whole_file(file, path, call = call, write = function(put) {
     put(c("<MicroarrayData>", paste(nrow(x), ncol(x), sep = "\t")))
     # Rows are written in blocks, because a matrix as text is many times larger.
     for (rows in row_stretches(nrow(x), max(1, 5e5 %/% ncol(x)))) {
@@ -133,7 +59,6 @@ write_cibm <- function(x, file, classes = NULL) {
       "<SamplesClasses>", paste(classes, collapse = "\t"), "<EndOfFile>"
     ))
   })
-  invisible(file)
 }
 
 # --- reading -----------------------------------------------------------------
@@ -453,14 +378,14 @@ cibm_classes <- function(classes, num_samples, call = caller_env()) {
   if (!is.atomic(classes) || length(classes) != num_samples) {
     abort_argument(
       c(
-        "{.arg classes} must have one class for each of the {num_samples}
+        "{.arg class} must have one class for each of the {num_samples}
          column{?s} of {.arg x}.",
         x = "It has {length(classes)}."
       ),
       call
     )
   }
-  check_labels_text(classes, "classes", call)
+  check_labels_text(classes, "class", call)
   text <- as.character(classes)
   if (is.numeric(classes) && !anyNA(classes)) {
     text <- number_text(classes)
@@ -469,7 +394,7 @@ cibm_classes <- function(classes, num_samples, call = caller_env()) {
   if (length(bad) > 0) {
     abort_argument(
       c(
-        "{.arg classes} must be numbers, or text without tabs, line ends or
+        "{.arg class} must be numbers, or text without tabs, line ends or
          outer spaces that does not start with {.val {tag_start}}.",
         x = "The class of column {bad[[1]]} is {.val {text[[bad[[1]]]]}}."
       ),

@@ -1,125 +1,32 @@
-#' Files of CoMet
-#'
-#' CoMet (Joubert et al. 2018) compares all pairs and all triples of vectors on
-#' many GPUs. Its input, and the results that it writes, are read and written
-#' here, so that data and results go both ways.
-#'
-#' No file of CoMet says what is in it: neither numbers of rows and columns, nor
-#' types, nor names. All of that must be known, as for CoMet itself
-#' (`--num_vector`, `--num_field`, and how it was built).
-#'
-#' * **Vectors**: its input for the Proportional Similarity (Czekanowski
-#'   metric): the values of vector 1, then those of vector 2, and so on, as
-#'   floats of 4 or of 8 bytes. A vector is a point here, a row.
-#' * **Metrics as records**: for each pair (or triple) that is written, two (or
-#'   three) numbers of vectors, unsigned integers of 4 bytes that count from 0,
-#'   and the similarity, a float of 4 bytes: 12 bytes (16). Which pairs those
-#'   are, and in which order, is free; CoMet writes those *above* a threshold.
-#' * **Metrics as bytes**: the similarity of every pair (or triple) as one
-#'   unsigned byte, floor(255 c), and no numbers of vectors: place tells which
-#'   pair it is. The order here is that of one CoMet process: pairs (i, j) by j,
-#'   then i, i < j; triples (i, j, k) by j, then k, then i, i < j < k.
-#'   Several processes write a file each, by blocks of vectors: those files are
-#'   not read here.
-#'
-#' Files are written beside their name, and named when they are whole: an error,
-#' Ctrl-C or a full disk leaves what was there as it was.
-#'
-#' @param file Path of the file.
-#' @param num_features Number of values of a vector (CoMet's `--num_field`).
-#' @param type What a value is: `"float32"` (default) or `"float64"`.
-#' @param ... Must be empty.
-#' @param num_points Number of vectors (`--num_vector`). Of vectors: `NULL`
-#'   (default) takes as many as the file has. Of metrics: needed for bytes;
-#'   of records, that no number is beyond it is checked.
-#' @param byte_order `"little"` (default: the lowest byte first, as on the
-#'   machines that CoMet was written for) or `"big"`.
-#' @param x `write_comet_vectors()`: points, in all that [knn_search()] takes.
-#'   `write_comet_metrics()`: pairs, as [threshold_graph()] gives them, under a
-#'   metric whose similarity is from 0 to 1; or triples of
-#'   [threshold_triples()].
-#' @param form `"records"` (default) or `"bytes"`. As bytes all pairs (triples)
-#'   must be there: those of `threshold_graph(x, 0, metric = "proportional")`
-#'   (of `threshold_triples(x, 0)`).
-#' @param num_way 2 (default) for pairs, 3 for triples.
-#'
-#' @returns `read_comet_vectors()`: a double matrix, a row for each vector.
-#'   `read_comet_metrics()`: a data frame with the columns `from`, `to`, of
-#'   triples `third` (integer, from 1) and `similarity` (double), in the order
-#'   of the file; of bytes `similarity` is byte / 255, and what it stands for is
-#'   up to 1 / 255 larger. `write_comet_vectors()`, `write_comet_metrics()`:
-#'   `file`, invisibly.
-#' @section Errors:
-#' The following are errors of class `fsknn_file_error`:
-#' * a file whose size does not fit its shape, or that can't be written;
-#' * a vector number or a similarity outside its range, or a vector value that
-#'   is not finite;
-#' * a vector paired with itself, or a pair (triple) that occurs twice in any
-#'   order;
-#' * a value to write that is missing, infinite, or too large for 4 bytes.
-#'
-#' The following are errors of class `fsknn_argument_error`:
-#' * edges that do not hold each pair once, or (as bytes) do not hold all pairs;
-#' * edges whose metric has no similarity from 0 to 1;
-#' * similarities that are not numbers from 0 to 1.
-#' @references
-#' Joubert W, Nance J, Weighill D, Jacobson D (2018). Parallel accelerated
-#' vector similarity calculations for genomics applications. *Parallel
-#' Computing* 75: 130-145. \doi{10.1016/j.parco.2018.03.009}
-#' @seealso [write_comet_bytes()] for all of them of data, with none held,
-#'   [threshold_graph()], [threshold_triples()], [bin_file()] for files
-#'   that say their shape.
-#' @name comet_files
-#' @examples
-#' folder <- tempfile()
-#' dir.create(folder)
-#' x <- matrix(rexp(50 * 8), nrow = 50)
-#' vectors <- file.path(folder, "vectors.bin")
-#' write_comet_vectors(x, vectors, type = "float64")
-#' identical(read_comet_vectors(vectors, 8, type = "float64"), x)
-#'
-#' # pairs above a threshold, and all of them
-#' metrics <- file.path(folder, "metrics.bin")
-#' write_comet_metrics(threshold_graph(x, 0.8, "proportional"), metrics)
-#' head(read_comet_metrics(metrics), 3)
-#' write_comet_metrics(
-#'   threshold_graph(x, 0, "proportional"), metrics, form = "bytes"
-#' )
-#' file.size(metrics)
-#' head(read_comet_metrics(metrics, form = "bytes", num_points = 50), 3)
-#' unlink(folder, recursive = TRUE)
-NULL
+# The files of CoMet: vectors (see read_points()), and metrics of pairs and
+# triples (see read_edges()) as records or as bytes.
 
-comet_types <- c("float32", "float64")
-
-comet_type_bytes <- c(float32 = 4L, float64 = 8L)
-
-comet_forms <- c("records", "bytes")
+comet_type_bytes <- c(single = 4L, double = 8L)
 
 byte_orders <- c("little", "big")
 
 # --- vectors -----------------------------------------------------------------
 
-#' @rdname comet_files
-#' @export
-read_comet_vectors <- function(file, num_features,
-                               type = c("float32", "float64"), ...,
-                               num_points = NULL,
-                               byte_order = c("little", "big")) {
-  check_no_more(...)
-  path <- check_path_in(file)
-  check_supplied(num_features)
+read_comet_vectors <- function(file, path, num_features, num_points,
+                               precision, byte_order, call) {
+  if (is.null(num_features)) {
+    abort_argument(
+      "{.arg num_features} must be given for the format {.val comet}.", call
+    )
+  }
   num_features <- check_whole_number(
-    num_features, "num_features", 1, .Machine$integer.max
+    num_features, "num_features", 1, .Machine$integer.max, call = call
   )
-  type <- check_choice(type, comet_types, "type")
-  num_points <- check_comet_points(num_points)
-  byte_order <- check_choice(byte_order, byte_orders, "byte_order")
-  value_bytes <- comet_type_bytes[[type]]
-  call <- current_env()
+  num_points <- check_comet_points(num_points, call = call)
+  precision <- check_comet_precision(precision, call)
+  byte_order <- check_byte_order(byte_order, call)
+  value_bytes <- comet_type_bytes[[precision]]
   rows <- comet_rows(
     file, num_features * value_bytes, num_points,
-    paste("vectors of", tally(num_features, "value"), "of type", type), call
+    paste(
+      "vectors of", tally(num_features, "value"), "of", value_bytes, "bytes"
+    ),
+    call
   )
   connection <- base::file(path, "rb")
   on.exit(close(connection))
@@ -132,7 +39,7 @@ read_comet_vectors <- function(file, num_features,
       abort_file(
         file, NULL, "hold finite numbers",
         "It has a value that is missing or infinite",
-        "It may have another byte order, or values of another type", call
+        "It may have another byte order, or values of another precision", call
       )
     }
     matrix(values, ncol = num_features, byrow = TRUE)
@@ -143,27 +50,16 @@ read_comet_vectors <- function(file, num_features,
   if (length(parts) == 1) parts[[1]] else do.call(rbind, parts)
 }
 
-#' @rdname comet_files
-#' @export
-write_comet_vectors <- function(x, file, type = c("float32", "float64"), ...,
-                                byte_order = c("little", "big")) {
-  check_no_more(...)
-  check_supplied(x)
-  path <- check_path_out(file)
-  type <- check_choice(type, comet_types, "type")
-  byte_order <- check_choice(byte_order, byte_orders, "byte_order")
-  call <- current_env()
-  values <- read_points(x)$values
-  if (!is.matrix(values) && !is_read_by_blocks(values) ||
-        is_metafeatures(values)) {
-    abort_argument("{.arg x} must be a matrix.", call)
-  }
+write_comet_vectors <- function(values, file, path, precision, byte_order,
+                                call) {
+  precision <- check_comet_precision(precision, call)
+  byte_order <- check_byte_order(byte_order, call)
   if (ncol(values) == 0) {
     abort_argument("{.arg x} must have columns.", call)
   }
   # Numbers from here on are rounded to infinity: it is halfway between the
   # largest float and 2^128.
-  largest <- if (type == "float32") 2^128 - 2^103 else Inf
+  largest <- if (precision == "single") 2^128 - 2^103 else Inf
   write_whole_bytes(file, path, call = call, write = function(put) {
     for (rows in comet_stretches(nrow(values), ncol(values))) {
       part <- t(as_plain(values[rows, , drop = FALSE]))
@@ -173,10 +69,21 @@ write_comet_vectors <- function(x, file, type = c("float32", "float64"), ...,
       if (any(abs(part) >= largest)) {
         abort_unwritten(file, "A value is too large for 4 bytes", call)
       }
-      put(as_bytes(as.double(part), comet_type_bytes[[type]], byte_order))
+      put(as_bytes(as.double(part), comet_type_bytes[[precision]], byte_order))
     }
   })
-  invisible(file)
+}
+
+check_comet_precision <- function(precision, call) {
+  check_choice(
+    precision %||% "single", names(comet_type_bytes), "precision", call = call
+  )
+}
+
+check_byte_order <- function(byte_order, call) {
+  check_choice(
+    byte_order %||% "little", byte_orders, "byte_order", call = call
+  )
 }
 
 as_bytes <- function(values, size, byte_order) {
@@ -235,26 +142,18 @@ read_comet_part <- function(connection, what, count, size, byte_order, file,
 
 # --- metrics -----------------------------------------------------------------
 
-#' @rdname comet_files
-#' @export
-write_comet_metrics <- function(x, file, form = c("records", "bytes"), ...,
-                                byte_order = NULL) {
-  check_no_more(...)
-  check_supplied(x)
-  path <- check_path_out(file)
-  form <- check_choice(form, comet_forms, "form")
-  byte_order <- check_comet_order(byte_order, form)
-  call <- current_env()
+write_comet_metrics <- function(x, file, path, format, byte_order, call) {
+  byte_order <- check_byte_order(byte_order, call)
   metrics <- comet_metrics_of(x, call)
   in_order <- check_each_once(metrics$ends, call)
-  if (form == "bytes") {
+  if (format == "comet_bytes") {
     metrics <- in_comet_order(metrics, in_order, call)
   }
   count <- length(metrics$similarity)
   write_whole_bytes(file, path, call = call, write = function(put) {
     for (rows in row_stretches(count, 2^18)) {
       similarity <- metrics$similarity[rows]
-      put(if (form == "bytes") {
+      put(if (format == "comet_bytes") {
         as.raw(floor(255 * similarity))
       } else {
         comet_records(
@@ -263,7 +162,6 @@ write_comet_metrics <- function(x, file, form = c("records", "bytes"), ...,
       })
     }
   })
-  invisible(file)
 }
 
 # `ends` are numbers from 1.
@@ -275,25 +173,11 @@ comet_records <- function(ends, similarity, byte_order) {
   as.vector(do.call(rbind, c(ends, list(values))))
 }
 
-check_comet_order <- function(byte_order, form, call = caller_env()) {
-  if (is.null(byte_order)) {
-    return("little")
-  }
-  if (form == "bytes") {
-    abort_argument(
-      "{.arg byte_order} can't be given with {.code form = \"bytes\"}, whose
-       values are of one byte.",
-      call
-    )
-  }
-  check_choice(byte_order, byte_orders, "byte_order", call = call)
-}
-
 # Returns the ends of pairs or triples as ascending numbers from 1, their
 # similarities, and the number of all points.
 comet_metrics_of <- function(x, call) {
   if (is_triples(x)) {
-    ends <- triple_ends(x, "x", call)
+    ends <- triple_ends(x, "edges", call)
     return(list(
       ends = ends$numbers, similarity = check_similarities(x$similarity, call),
       num_points = nrow(ends$vertices)
@@ -301,8 +185,8 @@ comet_metrics_of <- function(x, call) {
   }
   if (is.data.frame(x) && all(c("from", "to", "third") %in% names(x))) {
     abort_argument(
-      "{.arg x} must be triples as {.fn threshold_triples} gave them, or rows
-       of them, not a data frame made of such.",
+      "{.arg edges} must be triples as {.fn threshold_triples} gave them, or
+       rows of them, not a data frame made of such.",
       call
     )
   }
@@ -324,13 +208,14 @@ check_similarities <- function(similarity, call) {
   if (!is.numeric(similarity)) {
     given <- describe_type(similarity)
     abort_argument(
-      "{.arg x} must have a numeric column {.code similarity}, not {given}.",
+      "{.arg edges} must have a numeric column {.code similarity}, not
+       {given}.",
       call
     )
   }
   if (anyNA(similarity) || any(similarity < 0 | similarity > 1)) {
     abort_argument(
-      "The similarities of {.arg x} must be between 0 and 1.", call
+      "The similarities of {.arg edges} must be between 0 and 1.", call
     )
   }
   as.double(similarity)
@@ -340,7 +225,7 @@ check_is_pairs <- function(x, call) {
   if (!is.data.frame(x) || !all(c("from", "to") %in% names(x))) {
     given <- describe_type(x)
     abort_argument(
-      "{.arg x} must be pairs from {.fn threshold_graph}, or triples from
+      "{.arg edges} must be pairs from {.fn threshold_graph}, or triples from
        {.fn threshold_triples}, not {given}.",
       call
     )
@@ -348,7 +233,7 @@ check_is_pairs <- function(x, call) {
   if (!is_undirected(x)) {
     abort_argument(
       c(
-        "{.arg x} must have each pair of points once.",
+        "{.arg edges} must have each pair of points once.",
         i = "{.fn threshold_graph} has; {.fn undirected_edges} makes it so."
       ),
       call
@@ -360,7 +245,9 @@ check_is_pairs <- function(x, call) {
 check_each_once <- function(ends, call) {
   wrong <- wrong_ends(ends)
   if (!is.null(wrong)) {
-    abort_argument(c("{.arg x} must {wrong$must}.", x = "{wrong$found}."), call)
+    abort_argument(
+      c("{.arg edges} must {wrong$must}.", x = "{wrong$found}."), call
+    )
   }
   order_of_ends(ends)
 }
@@ -419,7 +306,7 @@ in_comet_order <- function(metrics, in_order, call) {
     what <- if (num_way == 2) "pair" else "triple"
     abort_argument(
       c(
-        "{.arg x} must have every {what} of points to be written as bytes.",
+        "{.arg edges} must have every {what} of points to be written as bytes.",
         x = "It has {format_count(given)} of {format_count(all)}."
       ),
       call
@@ -428,27 +315,20 @@ in_comet_order <- function(metrics, in_order, call) {
   list(similarity = metrics$similarity[in_order])
 }
 
-#' @rdname comet_files
-#' @export
-read_comet_metrics <- function(file, num_way = 2,
-                               form = c("records", "bytes"), ...,
-                               num_points = NULL, byte_order = NULL) {
-  check_no_more(...)
-  path <- check_path_in(file)
-  num_way <- check_whole_number(num_way, "num_way", 2, 3)
-  form <- check_choice(form, comet_forms, "form")
-  num_points <- check_comet_points(num_points, num_way)
-  byte_order <- check_comet_order(byte_order, form)
-  call <- current_env()
+read_comet_metrics <- function(file, path, format, num_way, num_points,
+                               byte_order, call) {
+  byte_order <- check_byte_order(byte_order, call)
+  num_way <- check_whole_number(num_way, "num_way", 2, 3, call = call)
+  num_points <- check_comet_points(num_points, num_way, call)
   what <- if (num_way == 2) "pair" else "triple"
-  if (form == "bytes" && is.null(num_points)) {
+  if (format == "comet_bytes" && is.null(num_points)) {
     abort_argument(
-      "{.arg num_points} must be given with {.code form = \"bytes\"}.", call
+      "{.arg num_points} must be given for the format {.val comet_bytes}.", call
     )
   }
   connection <- base::file(path, "rb")
   on.exit(close(connection))
-  columns <- if (form == "bytes") {
+  columns <- if (format == "comet_bytes") {
     count <- comet_rows(
       file, 1, choose(num_points, num_way), tally_all(what, num_points), call
     )

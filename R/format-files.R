@@ -46,6 +46,75 @@ check_path_out <- function(file, arg = "file", call = caller_env()) {
 
 is_gzip_path <- function(path) grepl("\\.gz$", path, ignore.case = TRUE)
 
+# Returns the format: that given, or the one that the ending of the file's name
+# is called. Only files of the formats `packed` are compressed. `elsewhere` maps
+# other endings to the verb for them.
+file_format <- function(file, format, formats, packed = character(),
+                        endings = formats, elsewhere = other_endings,
+                        call = caller_env()) {
+  format <- if (is.null(format)) {
+    format_of_ending(file, endings, packed, elsewhere, call)
+  } else {
+    check_choice(format, formats, "format", call = call)
+  }
+  if (is_gzip_path(file) && !format %in% packed) {
+    abort_argument(
+      c(
+        "{.arg file} can't end in {.val .gz} where the format is
+         {.val {format}}.",
+        i = if (length(packed) > 0) {
+          "Only files of the format {.val {packed}} are compressed."
+        }
+      ),
+      call
+    )
+  }
+  format
+}
+
+format_of_ending <- function(file, endings, packed, elsewhere, call) {
+  name <- sub("\\.(gz|bz2|xz)$", "", basename(file), ignore.case = TRUE)
+  ending <- if (grepl(".", name, fixed = TRUE)) tolower(sub("^.*\\.", "", name))
+  if (isTRUE(ending %in% endings)) {
+    return(ending)
+  }
+  known <- paste0("\".", endings, "\"", collapse = ", ")
+  verb <- if (!is.null(ending)) elsewhere[ending]
+  abort_argument(
+    c(
+      "{.arg file} must end in one of {known}, unless {.arg format} is given.",
+      x = "It is {.file {file}}.",
+      i = if (isTRUE(!is.na(verb))) "See {.fn {verb}} for such files."
+    ),
+    call
+  )
+}
+
+# The readers of files by their endings.
+other_endings <- c(
+  fbin = "read_points", u8bin = "read_points", i8bin = "read_points",
+  cibm = "read_points", comet = "read_edges", ibin = "read_knn",
+  knn = "read_knn"
+)
+
+# Raises an error for an argument that is not for this format. `given` is a list
+# of arguments, NULL if not given.
+check_for_formats <- function(format, formats, given, call = caller_env()) {
+  given <- names(given)[lengths(given) > 0]
+  if (!format %in% formats && length(given) > 0) {
+    abort_for_formats(given[[1]], formats, format, call)
+  }
+}
+
+abort_for_formats <- function(arg, formats, format, call = caller_env()) {
+  formats <- paste0("\"", formats, "\"", collapse = ", ")
+  abort_argument(
+    "{.arg {arg}} is for files of the format {formats}, and {.arg file} has the
+     format {.val {format}}.",
+    call
+  )
+}
+
 # --- reading -----------------------------------------------------------------
 
 # Returns the lines of a text file, plain or compressed, in UTF-8 and without

@@ -1,100 +1,37 @@
-#' Read and write edges in the format of GPU-FS-kNN
-#'
-#' The `.knn` text format of the program that GPU-FS-kNN was published with
-#' (Arefin 2012, File S1). The first line holds the number of points and the
-#' number of edges, each further line one edge: `source target weight`, points
-#' counted from 0, the weight with six decimals. The weight is the signed
-#' correlation r where the metric is a correlation (whatever `sign` is), else
-#' the distance.
-#'
-#' `write_knn()` writes beside the file's name, and names what is whole: an
-#' error, Ctrl-C or a full disk leaves what was there as it was.
-#'
-#' The format holds neither the names of the points nor the metric: give them to
-#' `read_knn()` again. It also rounds: what is read back agrees to six decimals.
-#'
-#' @param edges Edge data frame from [knn_graph()].
-#' @param file Path of the file. `read_knn()` reads plain and compressed (gzip,
-#'   bzip2, xz) files; `write_knn()` compresses with gzip where the path ends
-#'   in `.gz`.
-#' @param ... Must be empty.
-#' @param vertices All points in order, as in [as_igraph()]: needed only where
-#'   `edges` has lost them.
-#' @param metric,sign What the weights are, as in [knn_graph()].
-#' @param names Names of the points, in their order: a character vector with a
-#'   name for each point of the file. `NULL` (the default): points are numbers.
-#'
-#' @returns `read_knn()`: an edge data frame as [knn_graph()] gives it: `from`
-#'   and `to` (names, else integers counted from 1), `rank` (order by distance
-#'   within a source, ties in the order of the file), `distance`, and
-#'   `correlation` where the metric is one; rows by source, then rank. Points
-#'   without edges are kept in its vertices. `write_knn()`: `file`, invisibly.
-#'
-#' @section Errors:
-#' A file that breaks the format is an error that names the file, the line, what
-#' had to be there and what is: a first line that is not two counts, another
-#' number of edges than it says, a line that is not two whole numbers and a
-#' finite one, a point that is not there or is its own neighbour, an edge given
-#' twice, a weight that the metric can't have. Edges whose distances decrease
-#' within every source are a warning: `metric` or `sign` is likely another.
-#'
-#' @references
-#' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
-#' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
-#' e44000, File S1. \doi{10.1371/journal.pone.0044000}
-#'
-#' @examples
-#' x <- matrix(rnorm(60), nrow = 10)
-#' rownames(x) <- paste0("gene", 1:10)
-#' edges <- knn_graph(x, k = 3, metric = "pearson", backend = "cpu")
-#' file <- tempfile(fileext = ".knn")
-#' write_knn(edges, file)
-#' head(readLines(file), 4)
-#' head(read_knn(file, metric = "pearson", names = rownames(x)), 3)
-#' @name knn_file
-NULL
+# The text format of GPU-FS-kNN for edges: see read_knn().
 
-#' @rdname knn_file
-#' @export
-write_knn <- function(edges, file, ..., vertices = NULL) {
-  check_no_more(...)
-  check_supplied(edges)
-  check_edges(edges)
-  points <- check_vertices(vertices %||% attr(edges, "vertices"))$name
-  from <- vertex_numbers(edges$from, points)
-  to <- vertex_numbers(edges$to, points)
-  weight <- knn_file_weights(edges)
-  check_knn_ends(from, to, points)
-  path <- check_path_out(file)
-
-  write_whole_file(file, path, function(put) {
+write_knn_file <- function(edges, file, path, vertices, call) {
+  check_edges(edges, call)
+  vertices <- vertices %||% attr(edges, "vertices")
+  points <- check_vertices(vertices, call)$name
+  from <- vertex_numbers(edges$from, points, call)
+  to <- vertex_numbers(edges$to, points, call)
+  weight <- knn_file_weights(edges, call)
+  check_knn_ends(from, to, points, call)
+  write_whole_file(file, path, call = call, write = function(put) {
     put(sprintf("%d %d", length(points), nrow(edges)))
     for (rows in row_stretches(length(from), 2e4)) {
       put(sprintf("%d %d %f", from[rows] - 1L, to[rows] - 1L, weight[rows]))
     }
   })
-  invisible(file)
 }
 
-#' @rdname knn_file
-#' @export
-read_knn <- function(file, metric = "pearson", sign = "signed", names = NULL) {
-  metric <- check_metric(metric)
-  sign <- check_sign(sign, metric)
-  path <- check_path_in(file)
-  knn <- list(file = file, call = current_env(), metric = metric)
-  lines <- read_text_lines(file, path)
+read_knn_file <- function(file, path, metric, sign, names, call) {
+  metric <- check_metric(metric %||% "pearson", call = call)
+  sign <- check_sign(sign %||% "signed", metric, call = call)
+  knn <- list(file = file, call = call, metric = metric)
+  lines <- read_text_lines(file, path, call)
   knn$number <- which(grepl("[^[:space:]]", lines))
   knn$num_lines <- length(lines)
   knn$text <- lines[knn$number]
   counts <- read_knn_counts(knn)
-  check_point_names(names, counts[[1]])
+  check_point_names(names, counts[[1]], call)
   check_knn_lines(knn, counts[[2]])
   fields <- scan(
     text = knn$text[-1], what = list(0, 0, 0), quiet = TRUE
   )
   check_knn_values(knn, fields, counts[[1]])
-  knn_fields_to_edges(fields, counts[[1]], metric, sign, names)
+  knn_fields_to_edges(fields, counts[[1]], metric, sign, names, call)
 }
 
 # Returns r for correlations, otherwise the distance.

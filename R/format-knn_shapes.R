@@ -45,7 +45,7 @@ take_neighbours <- function(x, arg, call) {
       c(
         "{.arg {arg}} must be nearest neighbours in a shape that is known, not
          {given}.",
-        i = "See {.fn convert_knn} for the shapes."
+        i = "See {.fn as_knn} for the shapes."
       ),
       call
     )
@@ -97,6 +97,8 @@ take_apart <- function(x, arg, call) {
   }
   if (igraph::is_igraph(x)) {
     from_edges(x, arg, call)
+  } else if (inherits(x, "SelfHits")) {
+    from_edges(edges_of_hits(x, call), arg, call)
   } else if (isS4(x)) {
     if (!inherits(x, "Neighbor")) {
       return(NULL)
@@ -127,6 +129,17 @@ take_apart <- function(x, arg, call) {
   } else if (is.matrix(x) && is.numeric(x) && !inherits(x, "Surv")) {
     parts(x, NULL, FALSE)
   }
+}
+
+edges_of_hits <- function(hits, call) {
+  check_package("S4Vectors", "A SelfHits", call)
+  edges <- data.frame(from = S4Vectors::from(hits), to = S4Vectors::to(hits))
+  columns <- S4Vectors::mcols(hits)
+  for (column in intersect(c("rank", "distance"), names(columns))) {
+    edges[[column]] <- columns[[column]]
+  }
+  vertices <- data.frame(name = seq_len(S4Vectors::nnode(hits)))
+  structure(edges, vertices = vertices)
 }
 
 names_of_rows <- function(index) {

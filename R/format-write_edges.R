@@ -1,9 +1,11 @@
-#' Write a kNN graph for other programs
+#' Read and write edges for other programs
 #'
-#' Writes the edges of a kNN graph as CSV, or the graph as GraphML or GML, with
-#' what is known of its points. The graph is directed; the trees of
+#' `write_edges()` writes the edges of a graph as CSV, or the graph as GraphML
+#' or GML, with what is known of its points. The graph is directed; the trees of
 #' [spanning_forest()] and the edges that [mst_knn()] keeps are written as
-#' undirected graphs.
+#' undirected graphs. It also writes pairs and triples in the two formats of
+#' CoMet, which `read_edges()` reads. ([read_knn()] reads the edges of
+#' GPU-FS-kNN, and igraph reads GraphML and GML.)
 #'
 #' * **CSV**: one line for each edge with the columns of `edges`, and, where the
 #'   points have more than a name, these columns for both ends (`from_symbol`,
@@ -23,9 +25,9 @@
 #'   added where two would be alike. igraph reads whole numbers beyond 2^31 as
 #'   -2147483648, which other readers take as they are.
 #'
-#' In both a point has a `label`, which yEd (of a GML file) and Gephi show;
-#' Cytoscape shows `name`. It is added where there is none: the name of the
-#' point. No edge has a `weight`, which Gephi takes as similarity, unless
+#' In GraphML and GML a point has a `label`, which yEd (of a GML file) and Gephi
+#' show; Cytoscape shows `name`. It is added where there is none: the name of
+#' the point. No edge has a `weight`, which Gephi takes as similarity, unless
 #' `edges` has such a column: `edges$weight <- edges$correlation` makes one.
 #'
 #' **Places and looks**: where the points have numeric columns `x` and `y`, both
@@ -39,6 +41,21 @@
 #' [plot_neighbourhood()] has all of these. igraph's own plots take the columns
 #' `x`, `y`, `color`, `width` and `lty`, too; what it reads besides is empty
 #' attributes of yEd's (`graphics`, `nodegraphics` and the like).
+#'
+#' **CoMet** (Joubert et al. 2018) compares all pairs and all triples of vectors
+#' on many GPUs. Its files do not say what they hold: neither numbers of rows,
+#' nor types, nor names.
+#' * `"comet"`, **records**: for each pair (or triple), two (or three) numbers
+#'   of vectors, unsigned integers of 4 bytes that count from 0, and the
+#'   similarity, a float of 4 bytes: 12 bytes (16). Any pairs may be there, in
+#'   any order. CoMet writes those *above* a threshold.
+#' * `"comet_bytes"`: the similarity c of every pair (or triple) as one unsigned
+#'   byte, floor(255 c), without numbers of vectors. The order is that of one
+#'   CoMet process: pairs (i, j) by j, then i, i < j; triples (i, j, k) by j,
+#'   then k, then i, i < j < k. Several processes write a file each, by blocks
+#'   of vectors: those files are not read here. [threshold_graph()] and
+#'   [threshold_triples()] write such a file, or records, without holding the
+#'   pairs in memory.
 #'
 #' Numbers are written with `digits` significant digits, text in UTF-8, whatever
 #' the locale is. The file is written under another name and renamed when it is
@@ -54,10 +71,11 @@
 #'   [plot_neighbourhood()], with all places and colours in it; or triples of
 #'   [threshold_triples()], as one of the two graphs that [as_igraph()] makes of
 #'   them.
-#' @param file Path of the file. A CSV file is compressed with gzip where the
-#'   path ends in `.gz`.
-#' @param format `"csv"`, `"graphml"` or `"gml"`. `NULL` (default): by the
-#'   extension of `file`.
+#' @param file Path of the file. A CSV file is compressed with gzip if the path
+#'   ends in `.gz`.
+#' @param format `"csv"`, `"graphml"`, `"gml"`, `"comet"` or `"comet_bytes"`;
+#'   `read_edges()` has the last two. `NULL` (default) takes it from the ending
+#'   of `file`, which is the name of the format.
 #' @param ... Must be empty.
 #' @param vertices More about the points, such as gene symbols: a data frame
 #'   with a column `name`, which must hold the name of each point (in any order;
@@ -68,18 +86,39 @@
 #'   read by people, 17 to give back the same doubles; or fewer. Whole numbers
 #'   below 2^64 are written in full, as ids must be.
 #'
+#' @param byte_order Format `"comet"`: `"little"` for the lowest byte first
+#'   (`NULL`, the default), as on the machines that CoMet was written for, or
+#'   `"big"`.
+#' @param num_way 2 (default) for pairs, 3 for triples.
+#' @param num_points Number of vectors (CoMet's `--num_vector`). It is needed
+#'   for `"comet_bytes"`. For `"comet"`, no number of a vector may be beyond it.
+#'   `NULL` (default) sets no limit.
 #' @param form Of triples only: `"bipartite"` (default) or `"clique"`, as for
 #'   [as_igraph()].
 #'
-#' @returns `file`, invisibly.
+#' @returns `write_edges()`: `file`, invisibly. `read_edges()`: a data frame
+#'   with the columns `from`, `to`, for triples `third` (integer, from 1), and
+#'   `similarity` (double), in the order of the file. From `"comet_bytes"`,
+#'   `similarity` is byte / 255, up to 1 / 255 below the exact one.
 #'
 #' @section Errors:
-#' An unknown format, a folder that does not exist, and points without a row in
-#' `vertices` are errors. So are columns that are not plain vectors, have no
-#' name, or share one. A file that can't be written is a `fsknn_file_error` with
-#' the message of the system.
+#' An unknown format, a folder that does not exist, and points
+#' without a row in `vertices` are errors. So are columns that are not plain
+#' vectors, have no name, or share one. For CoMet's formats, edges must hold
+#' each pair once, or every pair for `"comet_bytes"`, with a similarity from 0
+#' to 1. A file that can't be written is a `fsknn_file_error` with the message
+#' of the system. So is a file to read whose size does not fit its shape, or
+#' that has a number of a vector or a similarity out of range, or a pair
+#' (triple) twice.
 #'
-#' @inherit knn_search references
+#' @references
+#' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
+#' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
+#' e44000. \doi{10.1371/journal.pone.0044000}
+#'
+#' Joubert W, Nance J, Weighill D, Jacobson D (2018). Parallel accelerated
+#' vector similarity calculations for genomics applications. *Parallel
+#' Computing* 75: 130-145. \doi{10.1016/j.parco.2018.03.009}
 #' @seealso [as_igraph()] for the graph itself, [write_knn()] for the format of
 #'   GPU-FS-kNN.
 #' @export
@@ -96,19 +135,37 @@
 #' file <- tempfile(fileext = ".graphml")
 #' write_edges(edges, file, vertices = genes)
 #' igraph::read_graph(file, format = "graphml")
+#'
+#' file <- tempfile(fileext = ".comet")
+#' write_edges(threshold_graph(exp(x), 0.8, "proportional"), file)
+#' head(read_edges(file), 3)
 write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
-                        digits = 15, form = c("bipartite", "clique")) {
+                        digits = 15, form = c("bipartite", "clique"),
+                        byte_order = NULL) {
   check_no_more(...)
   check_supplied(edges)
-  digits <- check_whole_number(digits, "digits", 1, 17)
-  if (inherits(edges, "mst_knn")) {
+  path <- check_path_out(file)
+  format <- file_format(file, format, edge_formats, packed = "csv")
+  check_for_formats(format, "comet", list(byte_order = byte_order))
+  if (inherits(edges, "fsknn_mst_knn")) {
     edges <- edges$edges
   } else if (is_picture(edges)) {
     edges <- edges_of_picture(attr(edges$data, "picture"))
   }
+  if (format %in% comet_formats) {
+    for_text <- c(
+      vertices = !is.null(vertices), digits = !missing(digits),
+      form = !missing(form)
+    )
+    if (any(for_text)) {
+      arg <- names(for_text)[for_text][[1]]
+      abort_for_formats(arg, setdiff(edge_formats, comet_formats), format)
+    }
+    write_comet_metrics(edges, file, path, format, byte_order, current_env())
+    return(invisible(file))
+  }
+  digits <- check_whole_number(digits, "digits", 1, 17)
   check_edges(edges)
-  path <- check_path_out(file)
-  format <- edge_format(file, format)
   check_column_names(edges, "edges", twice = format == "csv")
   check_column_names(attr(edges, "vertices"), "vertices")
   check_column_names(vertices, "vertices")
@@ -127,6 +184,19 @@ write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
     )
   }
   invisible(file)
+}
+
+#' @rdname write_edges
+#' @export
+read_edges <- function(file, format = NULL, ..., num_way = 2, num_points = NULL,
+                       byte_order = NULL) {
+  check_no_more(...)
+  path <- check_path_in(file)
+  format <- file_format(file, format, comet_formats)
+  check_for_formats(format, "comet", list(byte_order = byte_order))
+  read_comet_metrics(
+    file, path, format, num_way, num_points, byte_order, current_env()
+  )
 }
 
 # Columns are written to a file or graph by name. One without a name, or the
@@ -163,42 +233,9 @@ is_picture <- function(x) {
   inherits(x, "ggplot") && !is.null(attr(x$data, "picture"))
 }
 
-edge_formats <- c("csv", "graphml", "gml")
+comet_formats <- c("comet", "comet_bytes")
 
-edge_format <- function(file, format, call = caller_env()) {
-  format <- if (is.null(format)) {
-    extension_format(file, call)
-  } else {
-    check_choice(format, edge_formats, "format", call = call)
-  }
-  if (is_gzip_path(file) && format != "csv") {
-    abort_argument(
-      c(
-        "{.arg file} can't end in {.val .gz} where the format is
-         {.val {format}}.",
-        i = "Only CSV files are compressed."
-      ),
-      call
-    )
-  }
-  format
-}
-
-extension_format <- function(file, call) {
-  name <- sub("\\.gz$", "", basename(file), ignore.case = TRUE)
-  extension <- tolower(sub("^.*\\.", "", name))
-  if (!grepl(".", name, fixed = TRUE) || !extension %in% edge_formats) {
-    abort_argument(
-      c(
-        "{.arg file} must end in {.val .csv}, {.val .graphml} or {.val .gml},
-         unless {.arg format} is given.",
-        x = "It is {.file {file}}."
-      ),
-      call
-    )
-  }
-  extension
-}
+edge_formats <- c("csv", "graphml", "gml", comet_formats)
 
 # Joins the table of the points and the columns of another. Returns NULL if both
 # are missing.

@@ -11,19 +11,21 @@
 #'   distance: [within_search()], [within_query()], [threshold_graph()].
 #' * Graphs of graphs: [undirected_edges()], [snn_graph()], [combine_graphs()];
 #'   [knn_recall()] compares an approximate one.
+#' * Checks: results print what was searched, where and how long it took;
+#'   [knn_verify()] computes a sample of rows again by the definition.
 #' * What runs where: [knn_plan()] says it beforehand, [knn_stats()] afterwards;
-#'   [knn_backends()] and [cuda_devices()] what there is to run on.
-#' * Before the graph: [mdl_filter()], [mdl_discretise()] and [alpha_beta_k()]
-#'   choose rows that tell of a class, [metafeatures()] stands for all their
-#'   pairs, [add_phenotype()] makes an outcome one more point, and [nki_study()]
-#'   brings the breast-cancer study's data.
+#'   [knn_backends()] what there is to run on.
+#' * Before the graph: [mdl_filter()] and [alpha_beta_k()] choose rows that tell
+#'   of a class, [metafeatures()] stands for all their pairs, [add_phenotype()]
+#'   makes an outcome one more point, and [nki_study()] brings the breast-cancer
+#'   study's data.
 #' * After it: [spanning_forest()] and [mst_knn()] make trees and clusters,
 #'   [plot_neighbourhood()] and [plot_profiles()] pictures. Results have
 #'   `summary()`, `as.data.frame()` and `plot()`: see [results].
 #' * To and from other packages: [FsknnParam()] for all that take a `BNPARAM`;
-#'   [as_igraph()], [as_sparse()], [as_self_hits()]; [convert_knn()] and
-#'   [as_knn()] for the neighbours of others; [write_edges()], [write_knn()],
-#'   [read_knn()], [write_cibm()] and [read_cibm()] for files.
+#'   [as_igraph()], [as_sparse()]; [as_knn()] for the neighbours of
+#'   others; [read_points()], [read_knn()], [read_edges()] and their writers for
+#'   files.
 #'
 #' @section Options:
 #' * `fsknn.num_threads`: an upper limit for the default of `num_threads`.
@@ -31,6 +33,8 @@
 #'   memory to use on each GPU, as bytes or a string such as `"4 GiB"`.
 #' * `fsknn.max_memory`: the default of `max_memory`, the most memory to use for
 #'   data that are read by blocks.
+#' * `fsknn.show_time`: `FALSE` leaves the line "Time" (seconds and backend) out
+#'   of the prints of results, for documents that must not change.
 #' * `fsknn.temporary_folder`: where data that do not fit in memory go.
 #' * `fsknn.split_size`: points in a split of work that is dealt out or kept by
 #'   `checkpoint`.

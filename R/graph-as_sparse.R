@@ -1,8 +1,7 @@
-#' Edges as a sparse matrix, or as hits
+#' Edges as a sparse matrix
 #'
 #' `as_sparse()` gives the adjacency matrix of a graph as a `dgCMatrix` of the
-#' Matrix package, which Seurat and many others take; `as_self_hits()` a
-#' `SelfHits` of S4Vectors, which `SingleCellExperiment::colPair()` takes.
+#' Matrix package, which Seurat and many others take.
 #'
 #' The entry in row i and column j is the edge from i to j, j being the
 #' neighbour. Of graphs that have each pair once, as [snn_graph()], both (i, j)
@@ -11,33 +10,31 @@
 #'
 #' A neighbour of a point need not have that point as its own neighbour, so the
 #' matrix of such a graph is not symmetric. Who wants a symmetric one says by
-#' `symmetric` which pairs are to be there. `destiny::DiffusionMap(distance = )`
+#' `mode` which pairs are to be there. `destiny::DiffusionMap(distance = )`
 #' does, and a number as its `sigma` (its other ways ask for the data).
 #'
 #' @param edges An edge data frame of any kind, neighbours in any shape that
-#'   [as_knn()] takes, or shards of them ([read_knn_shards()], which says when
+#'   [as_knn()] takes, or shards of them ([read_knn()], which says when
 #'   these are read by blocks).
 #' @param value What the entries are: `"distance"` (less is nearer),
 #'   `"similarity"` (more is nearer; as for `weight` in [as_igraph()]), `"one"`,
 #'   or the name of another numeric column of the edges. `NULL` (default):
 #'   distance where there is one, else similarity.
 #' @param ... Must be empty.
-#' @param symmetric `"no"` (default): the edges as they are. `"union"`: the
+#' @param mode `"directed"` (default): the edges as they are. `"union"`: the
 #'   pairs of which either point is a neighbour of the other; `"mutual"`: those
 #'   of which both are. Where the two directions differ in a value,
 #'   [undirected_edges()] says which is taken.
 #'
-#' @returns `as_sparse()`: a `dgCMatrix` with one row and column for each point,
-#'   in order, named by them where they have names; unless `symmetric` is
-#'   `"no"`, a `dsCMatrix`, which holds each pair once. `as_self_hits()`: a
-#'   `SelfHits` with as many nodes, the edges as they stand, and their other
-#'   columns (`rank`, `distance`, ...) as metadata columns.
+#' @returns A `dgCMatrix` with one row and column for each point, in order,
+#'   named by them where they have names; unless `mode` is `"directed"`, a
+#'   `dsCMatrix`, which holds each pair once.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that
 #' is known, a value that is no column, an edge or neighbour that is there
 #' twice; `fsknn_size_error`: more entries than the 2^31 - 1 that a `dgCMatrix`
-#' holds; `fsknn_package_error` where Matrix or S4Vectors is not there.
-#' @seealso [as_igraph()], [convert_knn()]
+#' holds; `fsknn_package_error` where Matrix is not there.
+#' @seealso [as_igraph()], [as_knn()] for a `SelfHits` of the edges
 #' @export
 #' @examples
 #' x <- matrix(rnorm(50 * 6), nrow = 50)
@@ -46,23 +43,23 @@
 #'   m <- as_sparse(edges)
 #'   dim(m)
 #'   sum(m != 0)
-#'   m <- as_sparse(edges, symmetric = "union")
+#'   m <- as_sparse(edges, mode = "union")
 #'   # destiny::DiffusionMap(distance = m, sigma = 2)
 #' }
 as_sparse <- function(edges, value = NULL, ...,
-                      symmetric = c("no", "union", "mutual")) {
+                      mode = c("directed", "union", "mutual")) {
   check_no_more(...)
   check_supplied(edges)
-  symmetric <- check_choice(symmetric, c("no", "union", "mutual"), "symmetric")
+  mode <- check_choice(mode, c("directed", "union", "mutual"), "mode")
   check_package("Matrix", "A sparse matrix")
   if (is_knn_shards(edges)) {
     check_shards_are_graph(edges, "edges", current_env())
     by_blocks <- is.null(value) || identical(value, "distance") ||
       identical(value, "one")
-    if (by_blocks && symmetric == "no") {
+    if (by_blocks && mode == "directed") {
       return(sparse_of_shards(edges, value, current_env()))
     } else if (by_blocks) {
-      return(symmetric_of_shards(edges, value, symmetric, current_env()))
+      return(symmetric_of_shards(edges, value, mode, current_env()))
     }
   }
   own <- is.data.frame(edges)
@@ -71,14 +68,14 @@ as_sparse <- function(edges, value = NULL, ...,
   } else {
     edges_of(edges)
   }
-  if (symmetric != "no") {
-    edges <- undirected_edges(edges, symmetric)
+  if (mode != "directed") {
+    edges <- undirected_edges(edges, mode)
   }
   entries <- edge_values(edges, value, own)
   facts <- edges_facts(edges, "edges", current_env())
   from <- facts$from
   to <- facts$to
-  if (symmetric != "no") {
+  if (mode != "directed") {
     # Only the upper triangle is stored.
     ends <- list(pmin(from, to), pmax(from, to))
     from <- ends[[1]]
@@ -97,7 +94,7 @@ as_sparse <- function(edges, value = NULL, ...,
   # duplicates up and check again.
   order <- order(to, from, method = "radix")
   check_distinct(from, to, facts$vertices$name, current_env(), order)
-  class <- if (symmetric == "no") "dgCMatrix" else "dsCMatrix"
+  class <- if (mode == "directed") "dgCMatrix" else "dsCMatrix"
   methods::new(
     methods::getClass(class, where = asNamespace("Matrix")),
     i = from[order] - 1L,
@@ -156,23 +153,5 @@ edge_values <- function(edges, value, own, call = caller_env()) {
     one = rep(1, nrow(edges)),
     similarity = edge_weights(edges, "similarity", call, "value", own),
     edge_column(edges, value, value, call, "value")
-  )
-}
-
-#' @rdname as_sparse
-#' @export
-as_self_hits <- function(edges, ...) {
-  check_no_more(...)
-  check_supplied(edges)
-  check_package("S4Vectors", "A SelfHits")
-  edges <- edges_of(edges)
-  facts <- edges_facts(edges, "edges", current_env())
-  others <- setdiff(names(edges), c("from", "to"))
-  columns <- unclass(edges)[others]
-  do.call(
-    S4Vectors::SelfHits,
-    c(
-      list(from = facts$from, to = facts$to, nnode = facts$num_points), columns
-    )
   )
 }

@@ -4,7 +4,7 @@
 # dplyr's verbs end with this call. `data` is their result, and `template` the
 # edges that they were given.
 #' @exportS3Method dplyr::dplyr_reconstruct
-dplyr_reconstruct.knn_edges <- function(data, template) {
+dplyr_reconstruct.fsknn_edges <- function(data, template) {
   class(data) <- class(template)
   as_edge_rows(data, attributes(template)[edge_attributes])
 }
@@ -28,11 +28,11 @@ reconstruct_bins <- function(data, template) {
 # The conversion uses igraph, because tidygraph would take the points of a data
 # frame from its edges and drop isolated ones.
 #' @exportS3Method tidygraph::as_tbl_graph
-as_tbl_graph.knn_edges <- function(x, ...) {
+as_tbl_graph.fsknn_edges <- function(x, ...) {
   tidygraph::as_tbl_graph(as_igraph(x), ...)
 }
 
 #' @exportS3Method tidygraph::as_tbl_graph
-as_tbl_graph.mst_knn <- function(x, ...) {
+as_tbl_graph.fsknn_mst_knn <- function(x, ...) {
   tidygraph::as_tbl_graph(as_igraph(x$edges, mode = "union"), ...)
 }

@@ -14,14 +14,15 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
   structure(
     as.list(columns),
     row.names = .set_row_names(length(columns$from)),
-    class = c("knn_edges", "data.frame"),
+    class = c("fsknn_edges", "data.frame"),
     vertices = vertices,
     metric = metric,
     sign = sign,
     k = k,
     weighted = if (isTRUE(weighted)) TRUE,
     num_features = num_features,
-    num_covariates = num_covariates
+    num_covariates = num_covariates,
+    searched = new_searched()
   )
 }
 
@@ -31,10 +32,11 @@ new_knn_edges <- function(columns, vertices, metric = NULL, sign = NULL,
 #   between     the argument of the search, unless it was FALSE
 #   stability, significance  settings of edge_stability(), edge_significance()
 #   taken_from  the element of a container that was read (see take_matrix())
+#   searched    the record of the search (see search-searched.R)
 edge_attributes <- c(
   "vertices", "metric", "sign", "k", "weighted", "num_features",
   "num_covariates", "kind", "left_out", "directed", "between", "stability",
-  "significance", "taken_from"
+  "significance", "taken_from", "searched"
 )
 
 # What the core found, as edges in order of point, then rank: from and to as
@@ -88,11 +90,11 @@ edges_of_search <- function(found, search, call = caller_env()) {
     num_covariates = num_covariates(request), blocks = request$blocks
   )
   attr(edges, "taken_from") <- search$points$taken_from
-  edges
+  with_searched(edges, search)
 }
 
 #' @export
-`[.knn_edges` <- function(x, ...) {
+`[.fsknn_edges` <- function(x, ...) {
   kept <- attributes(x)[edge_attributes]
   result <- NextMethod()
   if (!is.data.frame(result)) {
@@ -114,8 +116,9 @@ as_edge_rows <- function(result, kept) {
 }
 
 #' @export
-print.knn_edges <- function(x, ..., n = 10) {
+print.fsknn_edges <- function(x, ..., n = 10) {
   cat(format_edges_header(x), "\n", sep = "")
+  cat_searched(x, points = FALSE)
   print_first_edges(x, n, ...)
   invisible(x)
 }

@@ -50,7 +50,7 @@
 #'   connected, as the first papers have it.
 #' @inheritParams knn_graph
 #'
-#' @returns An object of class `mst_knn`, a list of
+#' @returns An object of class `fsknn_mst_knn`, a list of
 #'   * `membership`: an integer for each point, in their order, named where the
 #'     points are: its cluster, 1 being the largest (of equally large ones that
 #'     with the first point). It can be given to [igraph::make_clusters()];
@@ -139,7 +139,7 @@ mst_knn.default <- function(x, metric = NULL, sign = "signed", ..., k = NULL) {
   }
   columns <- with_similarity(columns, search)
   names <- search$points$names
-  new_mst_knn(
+  clusters <- new_mst_knn(
     cut, columns,
     vertices = data.frame(name = names %||% seq_len(num_points)),
     metric = options$metric$name, sign = options$sign, exact = TRUE,
@@ -149,6 +149,7 @@ mst_knn.default <- function(x, metric = NULL, sign = "signed", ..., k = NULL) {
     k = if (identical(k, "connected")) most,
     taken_from = search$points$taken_from
   )
+  with_searched(clusters, search)
 }
 
 # The cuts need floor(ln n) neighbours of each point. Twice as many determine
@@ -178,7 +179,7 @@ refuse_lost_edges <- function(x, call = caller_env()) {
 
 #' @rdname mst_knn
 #' @export
-mst_knn.knn_edges <- function(x, ..., k = NULL) {
+mst_knn.fsknn_edges <- function(x, ..., k = NULL) {
   check_no_more(...)
   cut_graph(x, check_most(k))
 }
@@ -334,12 +335,12 @@ new_mst_knn <- function(cut, columns, vertices, metric, sign, exact,
       ),
       list(k = k)[!is.null(k)]
     ),
-    class = "mst_knn"
+    class = "fsknn_mst_knn"
   )
 }
 
 #' @export
-print.mst_knn <- function(x, ...) {
+print.fsknn_mst_knn <- function(x, ...) {
   metric <- attr(x$edges, "metric")
   parts <- c(
     tally_points(length(x$membership), x$edges),
@@ -375,5 +376,6 @@ print.mst_knn <- function(x, ...) {
   if (!is.null(x$k)) {
     cat("k = ", x$k, " (\"connected\")\n", sep = "")
   }
+  cat_searched(x, points = FALSE)
   invisible(x)
 }

@@ -2,7 +2,13 @@
 #'
 #' What the package gives back prints as a short summary. These methods say
 #' more, make a plain data frame for other programs, or draw. Of edges see
-#' [summary.knn_edges].
+#' [summary.fsknn_edges].
+#'
+#' A result of a search also prints what was searched: how many points of how
+#' many features, the metric, the seconds of the whole call, and the backend with
+#' its GPUs or threads. "Tasks" stands for the work of a `BPPARAM` or a
+#' `checkpoint`. [saveRDS()] and rows of edges keep this record. [identical()]
+#' ignores it, so that answers of two backends can be compared.
 #'
 #' | result of | `summary()` | `as.data.frame()` | `plot()` |
 #' | --- | --- | --- | --- |
@@ -45,7 +51,7 @@
 #' @returns `summary()`: a list or data frame of class `summary.` and the class
 #'   of the result, which prints. `as.data.frame()`: a data frame. `plot()`: a
 #'   ggplot object, or with two pictures patchwork's.
-#' @seealso [summary.knn_edges], [plot_neighbourhood()], [plot_profiles()]
+#' @seealso [summary.fsknn_edges], [plot_neighbourhood()], [plot_profiles()]
 #' @name results
 #' @examples
 #' x <- rbind(matrix(rnorm(240), 20), matrix(rnorm(240) + 1:12, 20))
@@ -61,10 +67,10 @@ NULL
 # --- neighbours --------------------------------------------------------------
 
 #' @rdname results
-#' @method as.data.frame knn_neighbours
+#' @method as.data.frame fsknn_neighbours
 #' @export
-as.data.frame.knn_neighbours <- function(x, row.names = NULL, optional = FALSE,
-                                         ...) {
+as.data.frame.fsknn_neighbours <- function(x, row.names = NULL,
+                                           optional = FALSE, ...) {
   check_no_more(...)
   if (is.list(x$index)) {
     sizes <- lengths(x$index)
@@ -88,9 +94,9 @@ as.data.frame.knn_neighbours <- function(x, row.names = NULL, optional = FALSE,
 }
 
 #' @rdname results
-#' @method summary knn_neighbours
+#' @method summary fsknn_neighbours
 #' @export
-summary.knn_neighbours <- function(object, ...) {
+summary.fsknn_neighbours <- function(object, ...) {
   check_no_more(...)
   rows <- as.data.frame(object)
   num_points <- NROW(object$index)
@@ -104,12 +110,12 @@ summary.knn_neighbours <- function(object, ...) {
       sizes = tabulate(rows$from, num_points),
       quantiles = quantiles_by_rank(rows$rank, rows$distance %||% NA_real_)
     ),
-    class = "summary.knn_neighbours"
+    class = "summary.fsknn_neighbours"
   )
 }
 
 #' @export
-print.summary.knn_neighbours <- function(x, ...) {
+print.summary.fsknn_neighbours <- function(x, ...) {
   cat(x$header, "\n", sep = "")
   if (nrow(x$quantiles) > 0) {
     cat(format_quantiles(x$quantiles, "distance"), sep = "\n")
@@ -118,9 +124,9 @@ print.summary.knn_neighbours <- function(x, ...) {
 }
 
 #' @rdname results
-#' @method plot knn_neighbours
+#' @method plot fsknn_neighbours
 #' @export
-plot.knn_neighbours <- function(x, ..., which = NULL) {
+plot.fsknn_neighbours <- function(x, ..., which = NULL) {
   check_no_more(...)
   facts <- summary(x)
   # If all points have equally many neighbours, there is only one panel.
@@ -138,9 +144,10 @@ plot.knn_neighbours <- function(x, ..., which = NULL) {
 # --- clusters ----------------------------------------------------------------
 
 #' @rdname results
-#' @method as.data.frame mst_knn
+#' @method as.data.frame fsknn_mst_knn
 #' @export
-as.data.frame.mst_knn <- function(x, row.names = NULL, optional = FALSE, ...) {
+as.data.frame.fsknn_mst_knn <- function(x, row.names = NULL, optional = FALSE,
+                                        ...) {
   check_no_more(...)
   cluster <- unname(x$membership)
   data.frame(
@@ -150,9 +157,9 @@ as.data.frame.mst_knn <- function(x, row.names = NULL, optional = FALSE, ...) {
 }
 
 #' @rdname results
-#' @method summary mst_knn
+#' @method summary fsknn_mst_knn
 #' @export
-summary.mst_knn <- function(object, ...) {
+summary.fsknn_mst_knn <- function(object, ...) {
   check_no_more(...)
   vertices <- attr(object$edges, "vertices")
   cluster <- unname(object$membership)
@@ -179,7 +186,7 @@ summary.mst_knn <- function(object, ...) {
   )
   structure(
     clusters, header = utils::capture.output(print(object)),
-    class = c("summary.mst_knn", "data.frame")
+    class = c("summary.fsknn_mst_knn", "data.frame")
   )
 }
 
@@ -199,7 +206,7 @@ nearest_cut <- function(ends, distance, num_clusters) {
 
 #' @rdname results
 #' @export
-print.summary.mst_knn <- function(x, ..., n = 10) {
+print.summary.fsknn_mst_knn <- function(x, ..., n = 10) {
   header <- attr(x, "header")
   if (!is.null(header)) {
     cat(header, sep = "\n")
@@ -216,9 +223,9 @@ print.summary.mst_knn <- function(x, ..., n = 10) {
 }
 
 #' @rdname results
-#' @method plot mst_knn
+#' @method plot fsknn_mst_knn
 #' @export
-plot.mst_knn <- function(x, ..., which = NULL) {
+plot.fsknn_mst_knn <- function(x, ..., which = NULL) {
   check_no_more(...)
   title <- utils::capture.output(print(x))[[1]]
   draw_panels(which, title, list(
@@ -293,18 +300,18 @@ draw_cuts <- function(clusters) {
 # --- objects that print as their own summary ---------------------------------
 
 #' @rdname results
-#' @method summary alpha_beta_k
+#' @method summary fsknn_alpha_beta_k
 #' @export
-summary.alpha_beta_k <- function(object, ...) {
+summary.fsknn_alpha_beta_k <- function(object, ...) {
   check_no_more(...)
   object
 }
 
 #' @rdname results
-#' @method as.data.frame alpha_beta_k
+#' @method as.data.frame fsknn_alpha_beta_k
 #' @export
-as.data.frame.alpha_beta_k <- function(x, row.names = NULL, optional = FALSE,
-                                       ...) {
+as.data.frame.fsknn_alpha_beta_k <- function(x, row.names = NULL,
+                                             optional = FALSE, ...) {
   check_no_more(...)
   columns <- list(index = x$index)
   columns$name <- x$features
@@ -328,18 +335,18 @@ summary.fsknn_modules <- function(object, ...) {
 }
 
 #' @rdname results
-#' @method summary knn_stats
+#' @method summary fsknn_stats
 #' @export
-summary.knn_stats <- function(object, ...) {
+summary.fsknn_stats <- function(object, ...) {
   check_no_more(...)
   object
 }
 
 #' @rdname results
-#' @method as.data.frame knn_stats
+#' @method as.data.frame fsknn_stats
 #' @export
-as.data.frame.knn_stats <- function(x, row.names = NULL, optional = FALSE,
-                                    ...) {
+as.data.frame.fsknn_stats <- function(x, row.names = NULL, optional = FALSE,
+                                      ...) {
   check_no_more(...)
   seconds <- as.list(x$seconds)
   names(seconds) <- paste0("seconds_", names(seconds))

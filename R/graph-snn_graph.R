@@ -16,7 +16,7 @@
 #'
 #' @param x Neighbours, in any shape that [as_knn()] takes: what [knn_search()]
 #'   gives, an edge data frame from [knn_graph()], and others; of shards
-#'   ([read_knn_shards()]) the indices are read by blocks, into 4 bytes a place.
+#'   ([read_knn()]) the indices are read by blocks, into 4 bytes a place.
 #' @param type What similarity is: see Details.
 #' @param ... Must be empty.
 #' @param min_similarity Leave out edges that are less similar than this; 0
@@ -26,9 +26,9 @@
 #' @inheritParams run_options
 #' @inheritParams knn_search
 #'
-#' @returns A data frame of class `knn_edges` with each pair of points once, in
-#'   order of `from` and `to`, and the column `similarity` (double), larger for
-#'   closer. [as_igraph()] with `weight = "similarity"` makes it the weight.
+#' @returns A data frame of class `fsknn_edges` with each pair of points once,
+#'   in order of `from` and `to`, and the column `similarity` (double), larger
+#'   for closer. [as_igraph()] with `weight = "similarity"` makes it the weight.
 #' @section Errors:
 #' Of class `fsknn_argument_error`: neighbours in no shape that
 #' is known, that are not of the points themselves, or that a point has twice.

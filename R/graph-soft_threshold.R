@@ -67,7 +67,7 @@ soft_threshold <- function(edges, powers = c(1:10, seq(12, 20, by = 2)),
                            ..., breaks = 10) {
   check_no_more(...)
   check_supplied(edges)
-  if (inherits(edges, "pair_connectivity")) {
+  if (inherits(edges, "fsknn_pair_connectivity")) {
     if (!missing(powers) || !missing(type)) {
       abort_argument(
         "{.arg powers} and {.arg type} are those of {.fn pair_connectivity},

@@ -21,7 +21,7 @@
 #'
 #' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
 #'   of it; an igraph graph made of it by [as_igraph()], with an edge attribute
-#'   `distance`; or shards of an answer ([read_knn_shards()]), of which some
+#'   `distance`; or shards of an answer ([read_knn()]), of which some
 #'   rows at a time are read.
 #' @param ... Must be empty.
 #'

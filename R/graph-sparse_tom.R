@@ -49,7 +49,7 @@ sparse_tom <- function(edges, power = 6,
   n <- pairs$num_points
   pairs$edges$adjacency <- pairs$similarity^power
   k <- connectivity_of(pairs, pairs$edges$adjacency)
-  one <- as_sparse(pairs$edges, "adjacency", symmetric = "union")
+  one <- as_sparse(pairs$edges, "adjacency", mode = "union")
   shared <- Matrix::forceSymmetric(Matrix::crossprod(one), "U")
   all <- sparse_entries(shared)
   own <- sparse_entries(one)

@@ -25,7 +25,7 @@
 #'   in-degrees (of an undirected graph: degrees). `NULL` (default): both, side
 #'   by side, by the package patchwork.
 #'
-#' @returns `summary()`: a list of class `summary.knn_edges`, with a print
+#' @returns `summary()`: a list of class `summary.fsknn_edges`, with a print
 #'   method:
 #'   * `num_points`, `num_edges`, `isolated` (points without an edge in either
 #'     direction), `components` (their sizes, without isolated points, the
@@ -48,7 +48,7 @@
 #' Nearest Neighbors in High-Dimensional Data. *Journal of Machine Learning
 #' Research* 11: 2487-2531. <https://jmlr.org/papers/v11/radovanovic10a.html>
 #' @seealso [results] for the summaries, tables and pictures of other results.
-#' @method summary knn_edges
+#' @method summary fsknn_edges
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
@@ -58,7 +58,7 @@
 #' if (requireNamespace("patchwork", quietly = TRUE)) {
 #'   plot(edges)
 #' }
-summary.knn_edges <- function(object, ..., hubs = 5) {
+summary.fsknn_edges <- function(object, ..., hubs = 5) {
   check_no_more(...)
   hubs <- check_whole_number(hubs, "hubs", 0, .Machine$integer.max)
   facts <- edges_facts(object, "object", current_env())
@@ -90,7 +90,7 @@ summary.knn_edges <- function(object, ..., hubs = 5) {
       value = value$name,
       quantiles = quantiles_by_rank(if (directed) facts$rank, value$values)
     ),
-    class = "summary.knn_edges"
+    class = "summary.fsknn_edges"
   )
 }
 
@@ -142,14 +142,14 @@ quantiles_by_rank <- function(rank, value) {
 }
 
 #' @export
-print.summary.knn_edges <- function(x, ...) {
+print.summary.fsknn_edges <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }
 
-#' @method format summary.knn_edges
+#' @method format summary.fsknn_edges
 #' @export
-format.summary.knn_edges <- function(x, ...) {
+format.summary.fsknn_edges <- function(x, ...) {
   # With type 1, quantiles are observed degrees, never between two whole
   # numbers.
   degree <- stats::quantile(x$in_degree, c(0.25, 0.5, 0.75, 1), type = 1)

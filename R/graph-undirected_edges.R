@@ -19,7 +19,7 @@
 #'   `stability` is below this share are left out before anything is combined;
 #'   one such graph is then enough. `NULL` (default): all edges count.
 #'
-#' @returns An edge data frame of class `knn_edges`. Of `undirected_edges()`:
+#' @returns An edge data frame of class `fsknn_edges`. Of `undirected_edges()`:
 #'   each pair once, in order of its two points, `from` the one that stands
 #'   first; `rank` is the smaller of the two, and the other columns are of that
 #'   direction (`block`: of `to` or of `from`, by which of them was the
@@ -67,6 +67,7 @@ undirected_edges <- function(edges, mode = c("union", "mutual"), ...) {
   attr(merged, "left_out") <- attr(edges, "left_out")
   attr(merged, "between") <- attr(edges, "between")
   attr(merged, "taken_from") <- attr(edges, "taken_from")
+  attr(merged, "searched") <- attr(edges, "searched")
   kind <- if (mode == "mutual") "Mutual kNN graph" else "Symmetric kNN graph"
   as_undirected(merged, kind)
 }

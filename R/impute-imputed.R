@@ -1,54 +1,5 @@
 # Puts imputed values back into the user's object.
 
-#' What knn_impute() filled in
-#'
-#' The entries that were missing, with what stands there now, how many rows gave
-#' it, and how far these agree.
-#'
-#' @param x What [knn_impute()] gave: a matrix or data frame as it came, or the
-#'   container.
-#' @returns A data frame of class `fsknn_imputed` with a row for each entry that
-#'   was missing:
-#'   * `row`, `column`: where in `x`;
-#'   * `value`: what stands there now;
-#'   * `sd`: the standard deviation of the donors' values (weighted as they
-#'     are), `NA` of fewer than two;
-#'   * `donors`: how many there were; 0 where it is the column's mean.
-#'
-#'   In containers it is kept beside the assays: in the metadata of a
-#'   `SummarizedExperiment` and a `DataFrame`, the preprocessing notes of an
-#'   `ExpressionSet`, the element `imputed` of an `EList`. A matrix loses it
-#'   where it is subset or computed with.
-#' @seealso [knn_impute()]
-#' @export
-#' @examples
-#' x <- matrix(rnorm(600), 60)
-#' x[sample(600, 20)] <- NA
-#' imputed_values(knn_impute(x, k = 3))
-imputed_values <- function(x) {
-  check_supplied(x)
-  kept <- if (inherits(x, "ExpressionSet")) {
-    need_package("Biobase", "x", current_env())
-    Biobase::preproc(Biobase::experimentData(x))$imputed
-  } else if (inherits(x, c("SummarizedExperiment", "DataFrame"))) {
-    S4Vectors::metadata(x)$imputed
-  } else if (is_array_list(x)) {
-    x$imputed
-  } else {
-    attr(x, "imputed")
-  }
-  if (is.null(kept)) {
-    abort_argument(
-      c(
-        "{.arg x} must be what {.fn knn_impute} gave.",
-        i = "A matrix that was subset or computed with does not know any more."
-      ),
-      current_env()
-    )
-  }
-  kept
-}
-
 #' @export
 print.fsknn_imputed <- function(x, n = 6, ...) {
   means <- sum(x$donors == 0)
@@ -60,6 +11,7 @@ print.fsknn_imputed <- function(x, n = 6, ...) {
     },
     "\n", sep = ""
   )
+  cat_searched(x)
   print(utils::head(as.data.frame(x), n), digits = 3, row.names = FALSE)
   more <- nrow(x) - n
   if (more > 0) {
@@ -88,7 +40,8 @@ new_imputed <- function(filled, turned) {
   structure(
     entries[c("row", "column", "value", "sd", "donors")],
     class = c("fsknn_imputed", "data.frame"),
-    row.names = .set_row_names(length(entries$row))
+    row.names = .set_row_names(length(entries$row)),
+    searched = filled$searched
   )
 }
 

@@ -31,12 +31,12 @@
 #' entries that none of the donors has, and rows without neighbours (under
 #' `"pearson"` those that do not vary) get the mean of their column, over the
 #' rows that are not above `row_max`. A message of class `fsknn_column_means`
-#' counts them, and [imputed_values()] has them with 0 `donors`. Here alone
-#' `impute::impute.knn()` 1.72 gives other values: it takes the first value of
-#' the first column for 0 in that column's mean, leaves 0 in a row that is the
-#' only one above `row_max`, finds neighbours of a row without any value where
-#' `row_max` is 1, and takes two rows with no column in common for 10^5 apart
-#' in each, nearer than those that are farther.
+#' counts them, and the table of imputed values has them with 0 `donors`. Here
+#' alone `impute::impute.knn()` 1.72 gives other values: it takes the first
+#' value of the first column for 0 in that column's mean, leaves 0 in a row that
+#' is the only one above `row_max`, finds neighbours of a row without any value
+#' where `row_max` is 1, and takes two rows with no column in common for 10^5
+#' apart in each, nearer than those that are farther.
 #'
 #' Means of near rows are less spread out than values are, and what is missing
 #' because it is small (as in proteomics) is filled with what is not:
@@ -70,8 +70,23 @@
 #'   session; another `DelayedMatrix` and a `big.matrix` are in memory; a sparse
 #'   `Matrix` has the same form), a data frame for a data frame, and for a
 #'   container the same with one assay, of the kind that was read, replaced or
-#'   added. [imputed_values()] of it says what was filled in. What comes from a
-#'   file is in memory meanwhile, and must fit in `max_memory`.
+#'   added. What comes from a file is in memory meanwhile, and must fit in
+#'   `max_memory`.
+#'
+#'   The result has a table of the imputed values, a data frame of class
+#'   `fsknn_imputed` with one row for each entry that was missing:
+#'   * `row`, `column`: the position in `x`;
+#'   * `value`: the imputed value;
+#'   * `sd`: the standard deviation of the donors' values (with their weights),
+#'     `NA` for fewer than two donors;
+#'   * `donors`: the number of donors; 0 if the value is the column's mean.
+#'
+#'   The table of `filled <- knn_impute(x)` is `attr(filled, "imputed")` for a
+#'   matrix and a data frame, which lose it if they are subset or computed with.
+#'   For a `SummarizedExperiment` and a `DataFrame` it is
+#'   `S4Vectors::metadata(filled)$imputed`, for an `EList` `filled$imputed`, and
+#'   for an `ExpressionSet`
+#'   `Biobase::preproc(Biobase::experimentData(filled))$imputed`.
 #'
 #' @section Errors:
 #' Of class `fsknn_argument_error`: a column with more than `col_max` missing,
@@ -90,7 +105,7 @@
 #' holes <- replace(x, sample(length(x), 100), NA)
 #' filled <- knn_impute(holes, k = 5)
 #' sqrt(mean((filled - x)[is.na(holes)]^2))
-#' head(imputed_values(filled))
+#' attr(filled, "imputed")
 knn_impute <- function(x, k = 10,
                        metric = c("euclidean", "manhattan", "pearson"), ...,
                        donors = c("nearest", "available"),
@@ -99,6 +114,7 @@ knn_impute <- function(x, k = 10,
   check_supplied(x)
   options <- impute_options("knn_impute", ..., metric = metric)
   how <- check_impute(k, donors, weighting, row_max, col_max)
+  started <- Sys.time()
   check_into(into, x)
   check_one_search(how, options$long$folder)
   read <- read_holes(x, options)
@@ -106,6 +122,7 @@ knn_impute <- function(x, k = 10,
   holes <- find_holes(read$values, how, read, options$num_threads)
   filled <- fill_holes(read$values, holes, how, options)
   tell_column_means(filled, how, read)
+  filled$searched <- new_searched(facts_of_verb(options, read$values, started))
   put_back(x, filled, read, into, options$input)
 }
 
@@ -172,7 +189,7 @@ check_share <- function(value, arg, call = caller_env()) {
 
 # The values in memory, as doubles, points in rows.
 read_holes <- function(x, options, call = caller_env()) {
-  points <- read_points(x, options$input, "x", call = call)
+  points <- take_points(x, options$input, "x", call = call)
   if (is_metafeatures(points$values)) {
     abort_argument(
       c(

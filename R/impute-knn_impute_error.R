@@ -60,6 +60,7 @@ knn_impute_error <- function(x, fraction = 0.05,
   check_part(fraction)
   options <- impute_options("knn_impute_error", ..., metric = metrics[[1]])
   how <- check_impute(max(asked), donors, weighting, row_max, col_max)
+  started <- Sys.time()
   read <- read_holes(x, options)
   how$points <- read
   find_holes(read$values, how, read, options$num_threads)
@@ -71,7 +72,14 @@ knn_impute_error <- function(x, fraction = 0.05,
     options <- impute_options_of(metric, options)
     judge_metric(values, holes, hidden, truth, asked, how, options)
   })
-  new_impute_error(do.call(rbind, judged), values, hidden, truth, hide, how)
+  result <- new_impute_error(
+    do.call(rbind, judged), values, hidden, truth, hide, how
+  )
+  options$metric$name <- paste(metrics, collapse = ", ")
+  attr(result, "searched") <- new_searched(
+    facts_of_verb(options, values, started)
+  )
+  result
 }
 
 check_metrics <- function(metric, call = caller_env()) {
@@ -232,7 +240,8 @@ format.fsknn_impute_error <- function(x, ...) {
       x$metric[best], "; row means ", number(attr(x, "row_means")),
       ", column means ", number(attr(x, "column_means")),
       ", standard deviation ", number(attr(x, "spread"))
-    )
+    ),
+    format_searched(x)
   )
 }
 

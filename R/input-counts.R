@@ -2,7 +2,7 @@
 # distances reflect depth. A message suggests a transformation. Values are taken
 # for counts if the name of the assay or the values suggest it.
 
-# `points` is from read_points(). Their values may or may not be in memory.
+# `points` is from take_points(). Their values may or may not be in memory.
 tell_if_counts <- function(x, points, metric, arg = "x") {
   named <- is_counts_name(points$taken_from["assay"])
   correlated <- has_correlation(metric)

@@ -13,7 +13,7 @@ check_is_data <- function(x, arg, call = caller_env()) {
     abort_distances(arg, call)
   } else if (inherits(x, "Surv")) {
     abort_survival(arg, call)
-  } else if (inherits(x, c("knn_edges", "fsknn_triples", "igraph"))) {
+  } else if (inherits(x, c("fsknn_edges", "fsknn_triples", "igraph"))) {
     abort_edges(x, arg, call)
   } else if (is_list_of_matrices(x)) {
     abort_list(x, arg, call)
@@ -390,8 +390,9 @@ file_readers <- c(
   h5 = "HDF5Array::HDF5Array(%s, name)",
   hdf5 = "HDF5Array::HDF5Array(%s, name)",
   parquet = "arrow::read_parquet(%s)", feather = "arrow::read_feather(%s)",
-  cibm = "read_cibm(%s)", fbin = "bin_file(%s)", u8bin = "bin_file(%s)",
-  i8bin = "bin_file(%s)"
+  cibm = "read_points(%s)", comet = "read_points(%s, num_features = )",
+  fbin = "read_points(%s)", u8bin = "read_points(%s)",
+  i8bin = "read_points(%s)"
 )
 
 # The readers of text and of R's own files also read compressed files.
@@ -403,7 +404,7 @@ hint_of_path <- function(path, arg) {
   }
   if (ending == "ibin") {
     return(c(
-      i = paste0("It holds neighbours, and no points: {.code read_ibin(", arg,
+      i = paste0("It holds neighbours, and no points: {.code read_knn(", arg,
                  ")}.")
     ))
   }

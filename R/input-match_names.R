@@ -155,14 +155,14 @@ words_of_features <- function(side, arg) {
 }
 
 # Does the same for the rows of x, which must be those of another object.
-words_of_rows <- function(other) {
+words_of_rows <- function(other, arg = "x") {
   list(
     must = "The row names of {.arg {words$arg}} must be those of
             {.arg {words$other}}, each once.",
-    arg = "x", other = other, one = "row", lacks = "{?is/are} not there",
-    same = "rownames(x) <- NULL",
+    arg = arg, other = other, one = "row", lacks = "{?is/are} not there",
+    same = paste0("rownames(", arg, ") <- NULL"),
     order = "For rows that are in the same order, use",
-    made = "rownames(x) <- make.names(rownames(x))"
+    made = paste0("rownames(", arg, ") <- make.names(rownames(", arg, "))")
   )
 }
 

@@ -172,13 +172,16 @@ na_of_search <- function(options, points, checked, queries = NULL,
 # --- rows with too few neighbours --------------------------------------------
 
 # Rows may have fewer than k neighbours, and then fewer edges. The core returns
-# matrices with NA for missing neighbours, and edges are made here. Reports the
-# number of such rows.
-find_pairwise <- function(search, call) {
+# matrices with NA for missing neighbours.
+find_short_lists <- function(search, call) {
   as_edges <- search$request$as_edges
   search$as_edges <- as_edges
   search$request$as_edges <- FALSE
-  found <- find_in_parts_or_whole(search, call)
+  finish_short_lists(find_in_parts_or_whole(search, call), search, as_edges)
+}
+
+# Reports the number of such rows, and makes edges of the matrices.
+finish_short_lists <- function(found, search, as_edges) {
   tell_short_rows(count_short_rows(found, search), search, as_edges)
   if (!as_edges) {
     return(found)

@@ -1,5 +1,5 @@
 # Converts the user's objects to the form that the core takes. The verbs call
-# read_points(). It takes the matrix from a container (R/input-containers.R) and
+# take_points(). It takes the matrix from a container (R/input-containers.R) and
 # transposes it if its columns are the points. as_points() then returns
 #   values  a double, integer or logical matrix, points in rows, passed on
 #           without a copy; or metafeatures
@@ -96,7 +96,7 @@ input_of_query <- function(input, query, x, arg = "query",
   input
 }
 
-read_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
+take_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
   input <- input %||% check_input()
   taken <- take_matrix(x, input, arg = arg, call = call)
   if (arg == "x") {
@@ -199,7 +199,7 @@ turn <- function(x, arg, call = caller_env()) {
         "{.arg points} can't be \"columns\" with a file of vectors, whose points
          are rows.",
         x = "A column is spread over the whole file.",
-        i = "If it fits in memory: {.code t(as.matrix(bin_file(file)))}."
+        i = "If it fits in memory: {.code t(read_points(file))}."
       ),
       call
     )

@@ -249,7 +249,7 @@ new_cluster_plan <- function(facts, cluster, call = caller_env(),
         task_seconds = tasks$seconds
       )
     ),
-    class = "knn_cluster_plan"
+    class = "fsknn_cluster_plan"
   )
 }
 

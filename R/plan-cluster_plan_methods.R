@@ -1,8 +1,8 @@
 # Methods for plans of many hosts: print, data frame and simulation.
 
-#' @method format knn_cluster_plan
+#' @method format fsknn_cluster_plan
 #' @export
-format.knn_cluster_plan <- function(x, ...) {
+format.fsknn_cluster_plan <- function(x, ...) {
   number <- function(value) format_count(round(value))
   workers <- if (x$backend == "cuda") {
     tally(x$devices_per_host, "GPU")
@@ -112,16 +112,16 @@ describe_limit <- function(limit, more_help) {
 }
 
 #' @export
-print.knn_cluster_plan <- function(x, ...) {
+print.fsknn_cluster_plan <- function(x, ...) {
   cat("kNN plan of many hosts", format(x), sep = "\n")
   invisible(x)
 }
 
 #' @rdname results
-#' @method as.data.frame knn_cluster_plan
+#' @method as.data.frame fsknn_cluster_plan
 #' @export
-as.data.frame.knn_cluster_plan <- function(x, row.names = NULL,
-                                           optional = FALSE, ...) {
+as.data.frame.fsknn_cluster_plan <- function(x, row.names = NULL,
+                                             optional = FALSE, ...) {
   check_no_more(...)
   row <- one_row(unclass(x))
   seconds <- as.list(x$seconds)
@@ -148,7 +148,7 @@ as.data.frame.knn_cluster_plan <- function(x, row.names = NULL,
 #' @param seed Must be `NULL`: see above.
 #' @param ... Must be empty.
 #'
-#' @returns A data frame of class `knn_simulation`, whose print is a summary,
+#' @returns A data frame of class `fsknn_simulation`, whose print is a summary,
 #'   with one row for each run and the columns `seconds` (from the first claim
 #'   to the last result; the folder is made before, and results are collected
 #'   after), `failures` (of hosts) and `tasks_again` (tasks that were lost with
@@ -159,7 +159,7 @@ as.data.frame.knn_cluster_plan <- function(x, row.names = NULL,
 #' (three times the mean time between its failures, or longer).
 #' @seealso [knn_plan()], whose `seconds` say the same by a formula.
 #' @importFrom stats simulate
-#' @method simulate knn_cluster_plan
+#' @method simulate fsknn_cluster_plan
 #' @export
 #' @examples
 #' plan <- knn_plan(c(2e6, 1000), k = 20, hosts = 20, num_threads = 8,
@@ -168,7 +168,7 @@ as.data.frame.knn_cluster_plan <- function(x, row.names = NULL,
 #' runs <- simulate(plan, nsim = 5)
 #' runs
 #' summary(runs$seconds)
-simulate.knn_cluster_plan <- function(object, nsim = 1, seed = NULL, ...) {
+simulate.fsknn_cluster_plan <- function(object, nsim = 1, seed = NULL, ...) {
   check_no_more(...)
   nsim <- check_whole_number(nsim, "nsim", 1, 1e6)
   if (!is.null(seed)) {
@@ -196,13 +196,13 @@ simulate.knn_cluster_plan <- function(object, nsim = 1, seed = NULL, ...) {
   }, c(seconds = 0, failures = 0, tasks_again = 0))
   structure(
     as.data.frame(t(runs)),
-    class = c("knn_simulation", "data.frame"),
+    class = c("fsknn_simulation", "data.frame"),
     hosts = object$hosts, num_tasks = object$num_tasks
   )
 }
 
 #' @export
-print.knn_simulation <- function(x, ...) {
+print.fsknn_simulation <- function(x, ...) {
   wanted <- c("seconds", "failures", "tasks_again")
   if (!all(wanted %in% names(x)) || nrow(x) == 0) {
     return(NextMethod())

@@ -42,30 +42,30 @@
 #'   number of machines that work on one folder, or [host_options()], which say
 #'   more about them.
 #'
-#' @returns A list of class `knn_plan`, with a print method that tells what the
-#'   paper's program told: the backend, the CPUs of the host, the GPUs that take
-#'   part (`devices`, a data frame as of [cuda_devices()]) and the host thread
-#'   of each, the sizes, and the bytes that will be needed besides the input
-#'   (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`, the
-#'   most at any time; for GPUs on each of them, save the result; for
+#' @returns A list of class `fsknn_plan`, with a print method that tells what
+#'   the paper's program told: the backend, the CPUs of the host, the GPUs that
+#'   take part (`devices`, a data frame as of [knn_backends()]) and the host
+#'   thread of each, the sizes, and the bytes that will be needed besides the
+#'   input (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`,
+#'   the most at any time; for GPUs on each of them, save the result; for
 #'   metafeatures `bytes_made_from`, what each GPU makes them of), and whether
 #'   the points are `streamed` through a GPU's memory (`bytes_host` are then
 #'   those of the filter's rows and of candidates, where these are in the host's
-#'   memory), or by blocks of
-#'   `block_points` from a temporary file of `bytes_file` bytes, in `num_passes`
-#'   passes. `num_pairs` is the number of pairs of points that are looked at,
-#'   and `filter` says in words what drops most of them before their distance is
-#'   made; of several ways a search takes the one that its points suit. With
-#'   `look` there is that one too, and is what is printed: `filter_form`, the
-#'   numbers in it by name, and `filter_bits`, the bits of each (see
-#'   [knn_stats()]; `"none"` and 0 where there is no filter), and `apart`,
-#'   whether sums or lengths of points tell pairs apart before it (on CPUs).
-#'   With `block`, where blocks are searched one after another, these are
-#'   of the first; rows that are done again may take wider numbers on GPUs. On a
-#'   GPU of compute capability 9.0 there is no filter where `k` is large and
-#'   rows are long, by correlation or cosine: there all pairs are sooner made.
+#'   memory), or by blocks of `block_points` from a temporary file of
+#'   `bytes_file` bytes, in `num_passes` passes. `num_pairs` is the number of
+#'   pairs of points that are looked at, and `filter` says in words what drops
+#'   most of them before their distance is made; of several ways a search takes
+#'   the one that its points suit. With `look` there is that one too, and is
+#'   what is printed: `filter_form`, the numbers in it by name, and
+#'   `filter_bits`, the bits of each (see [knn_stats()]; `"none"` and 0 where
+#'   there is no filter), and `apart`, whether sums or lengths of points tell
+#'   pairs apart before it (on CPUs). With `block`, where blocks are searched
+#'   one after another, these are of the first; rows that are done again may
+#'   take wider numbers on GPUs. On a GPU of compute capability 9.0 there is no
+#'   filter where `k` is large and rows are long, by correlation or cosine:
+#'   there all pairs are sooner made.
 #'
-#'   With `hosts` a list of class `knn_cluster_plan`, with a print method:
+#'   With `hosts` a list of class `fsknn_cluster_plan`, with a print method:
 #'   * `num_blocks`, `block_points` (in the largest block), `cut_by_memory`,
 #'     `num_tasks` and `num_pairs`;
 #'   * `bytes_points` (the points in the folder), `bytes_read` (by all tasks
@@ -84,7 +84,7 @@
 #'     (results out of it), `failing` (`tasks` with failures, on average) and
 #'     `all`.
 #'
-#'   [simulate()][simulate.knn_cluster_plan] runs it in made-up time.
+#'   [simulate()][simulate.fsknn_cluster_plan] runs it in made-up time.
 #'
 #' @section Many hosts:
 #' The points are cut into an odd number of blocks. A task is a pair of blocks,
@@ -114,9 +114,9 @@
 #' pair, each feature of a pair, and each pair that the filter leaves, by
 #' constants that were fitted to stored runs on one machine with two cores and
 #' on one H200 (`system.file("extdata/bench/cluster-model.csv", package =
-#' "fsknn")` has them with their sources; the vignette "performance" says how
-#' far off they are). Another CPU or GPU is faster or slower than these by its
-#' own factor. Reading and writing are of a task's two blocks and of its
+#' "fsknn")` has them with their sources; the article "many-hosts" of the site
+#' says how far off they are). Another CPU or GPU is faster or slower than these
+#' by its own factor. Reading and writing are of a task's two blocks and of its
 #' results, as fast as `network` and `disk` let them, and no faster than all
 #' tasks together can be served; nothing is taken for cached. Results are
 #' counted as they are on average for points in random order.
@@ -133,8 +133,8 @@
 #' lost, which shows when its lease is dead, and be begun again.
 #' @inheritSection knn_search Errors
 #' @inherit knn_search references
-#' @seealso [knn_backends()], [cuda_devices()]; [knn_stats()] for what a search
-#'   was like; [simulate.knn_cluster_plan()] for hosts that fail.
+#' @seealso [knn_backends()]; [knn_stats()] for what a search
+#'   was like; [simulate.fsknn_cluster_plan()] for hosts that fail.
 #' @export
 #' @examples
 #' # the expression matrix of the paper
@@ -338,14 +338,14 @@ new_plan <- function(num_points, num_features, num_queries, request,
       if (!is.null(request$blocks)) list(num_blocks = request$blocks$count),
       sizes
     ),
-    class = "knn_plan"
+    class = "fsknn_plan"
   )
 }
 
 # Makes lines of "name: value", including those that File S1's program prints.
-#' @method format knn_plan
+#' @method format fsknn_plan
 #' @export
-format.knn_plan <- function(x, ...) {
+format.fsknn_plan <- function(x, ...) {
   number <- function(value) {
     vapply(as.double(value), format_count, "")
   }
@@ -477,7 +477,7 @@ describe_device_bytes <- function(plan) {
 }
 
 #' @export
-print.knn_plan <- function(x, ...) {
+print.fsknn_plan <- function(x, ...) {
   cat("kNN plan", format(x), sep = "\n")
   invisible(x)
 }

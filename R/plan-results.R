@@ -1,9 +1,10 @@
 # Methods for plans: summary, data frame and plot.
 
 #' @rdname results
-#' @method as.data.frame knn_plan
+#' @method as.data.frame fsknn_plan
 #' @export
-as.data.frame.knn_plan <- function(x, row.names = NULL, optional = FALSE, ...) {
+as.data.frame.fsknn_plan <- function(x, row.names = NULL, optional = FALSE,
+                                     ...) {
   check_no_more(...)
   row <- one_row(unclass(x))
   row$num_devices <- nrow(x$devices)
@@ -11,9 +12,9 @@ as.data.frame.knn_plan <- function(x, row.names = NULL, optional = FALSE, ...) {
 }
 
 #' @rdname results
-#' @method summary knn_plan
+#' @method summary fsknn_plan
 #' @export
-summary.knn_plan <- function(object, ...) {
+summary.fsknn_plan <- function(object, ...) {
   check_no_more(...)
   room <- room_for(object)
   all <- as.double(object$num_splits) * object$chunks_per_split
@@ -34,7 +35,7 @@ summary.knn_plan <- function(object, ...) {
       bytes_file = object$bytes_file,
       fits = object$bytes_peak <= room
     ),
-    class = "summary.knn_plan"
+    class = "summary.fsknn_plan"
   )
 }
 
@@ -49,7 +50,7 @@ room_for <- function(plan) {
 }
 
 #' @export
-print.summary.knn_plan <- function(x, ...) {
+print.summary.fsknn_plan <- function(x, ...) {
   points <- paste(
     tally(x$num_points, "point"), "of", tally(x$num_features, "feature")
   )
@@ -75,9 +76,9 @@ print.summary.knn_plan <- function(x, ...) {
 }
 
 #' @rdname results
-#' @method plot knn_plan
+#' @method plot fsknn_plan
 #' @export
-plot.knn_plan <- function(x, ...) {
+plot.fsknn_plan <- function(x, ...) {
   check_no_more(...)
   rlang::check_installed("ggplot2", "to draw a plan.")
   shown <- plan_cells(x)

@@ -18,7 +18,7 @@ sign_shapes <- c(
   "not known" = 22
 )
 
-draw_picture <- function(picture, label_size, caption) {
+draw_picture <- function(picture, text_size, caption) {
   points <- picture$points
   graph <- igraph::graph_from_data_frame(
     picture$edges, vertices = cbind(number = seq_len(nrow(points)), points[-1])
@@ -26,7 +26,7 @@ draw_picture <- function(picture, label_size, caption) {
   plot <- ggraph::ggraph(graph, layout = "manual", x = points$x, y = points$y)
   plot <- draw_edges(plot, picture)
   plot <- draw_points(plot, picture)
-  plot <- draw_labels(plot, picture, label_size)
+  plot <- draw_labels(plot, picture, text_size)
   plot <- plot +
     ggplot2::labs(caption = caption) +
     ggplot2::expand_limits(y = room_for_labels(points)) +
@@ -231,7 +231,7 @@ cluster_scale <- function(points) {
 # Places labels without overlap with each other, points or edges, and drops
 # none. The layout ends after a number of iterations, never after a time, so
 # that it is reproducible.
-draw_labels <- function(plot, picture, label_size) {
+draw_labels <- function(plot, picture, text_size) {
   along <- places_on_edges(picture)
   # One layer is used, because labels in two layers would not avoid each other.
   # Empty labels mark the places that others avoid.
@@ -248,7 +248,7 @@ draw_labels <- function(plot, picture, label_size) {
       label = .data$label,
       point.size = c(4, 8, 1)[1 + .data$focus + 2 * (.data$label == "")],
       fontface = ifelse(.data$focus, "bold", "plain"),
-      size = ifelse(.data$focus, label_size * 1.3, label_size) / ggplot2::.pt
+      size = ifelse(.data$focus, text_size * 1.3, text_size) / ggplot2::.pt
     ),
     data = with_edges,
     repel = TRUE, seed = 1, bg.color = "white", bg.r = 0.15, max.overlaps = Inf,

@@ -1,7 +1,7 @@
-#' @rdname summary.knn_edges
-#' @method plot knn_edges
+#' @rdname summary.fsknn_edges
+#' @method plot fsknn_edges
 #' @export
-plot.knn_edges <- function(x, ..., which = NULL) {
+plot.fsknn_edges <- function(x, ..., which = NULL) {
   check_no_more(...)
   facts <- summary(x, hubs = 1)
   value <- value_title(facts$value, attr(x, "metric"))

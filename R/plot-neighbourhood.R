@@ -53,11 +53,11 @@
 #'   `correlation`, as [nearest_to()] gives it. `NULL` (default): `"cluster"`
 #'   where there are clusters and more than one is in the picture, else
 #'   `"correlation"`.
-#' @param labels What to write beside the points instead of their names: a
+#' @param text What to write beside the points instead of their names: a
 #'   vector named by point (others keep their names), a vector with a value for
 #'   each point in their order, or the name of a column of the table of points,
 #'   such as a gene symbol.
-#' @param label_size Size of the labels in points. `NULL` (default): 6.5 to 9,
+#' @param text_size Size of the text in points. `NULL` (default): 6.5 to 9,
 #'   by their number.
 #' @param interactive `TRUE` gives a page in place of a picture, for a browser:
 #'   drag to move it, turn the wheel to zoom, double-click to go back; names,
@@ -101,7 +101,7 @@
 #' picture <- plot_neighbourhood(clusters, "gene7") # to print or to save
 plot_neighbourhood <- function(edges, point, ..., steps = NULL,
                                max_points = 60, clusters = NULL, colour = NULL,
-                               labels = NULL, label_size = NULL,
+                               text = NULL, text_size = NULL,
                                interactive = FALSE) {
   check_no_more(...)
   check_supplied(edges)
@@ -116,12 +116,12 @@ plot_neighbourhood <- function(edges, point, ..., steps = NULL,
     max_points, "max_points", min = 2, max = 1000
   )
   steps <- check_steps(steps)
-  check_label_size(label_size)
+  check_text_size(text_size)
 
   links <- drawn_links(edges, steps)
   names <- id_text(links$vertices$name)
   focus <- check_point(point, names, "point", "edges")
-  if (inherits(edges, "mst_knn") && is.null(steps)) {
+  if (inherits(edges, "fsknn_mst_knn") && is.null(steps)) {
     links <- own_cluster(links, focus)
     steps <- if (any(links$low == focus | links$high == focus)) Inf else 2
     if (is.finite(steps)) links <- drawn_links(edges, steps)
@@ -131,14 +131,14 @@ plot_neighbourhood <- function(edges, point, ..., steps = NULL,
   colour <- choose_colour(colour, clusters[near$points], links)
 
   picture <- picture_of(links, near$points, focus)
-  picture$points$label <- point_labels(labels, links$vertices)[near$points]
+  picture$points$label <- point_labels(text, links$vertices)[near$points]
   picture <- colour_picture(picture, colour, names, clusters)
   words <- omitted_words(near)
   if (interactive) {
     return(draw_page(picture, words))
   }
   draw_picture(
-    picture, label_size %||% default_label_size(length(near$points)), words
+    picture, text_size %||% default_text_size(length(near$points)), words
   )
 }
 
@@ -149,21 +149,21 @@ check_steps <- function(steps, call = caller_env()) {
   check_whole_number(steps, "steps", min = 1, max = 1e9, call = call)
 }
 
-check_label_size <- function(label_size, call = caller_env()) {
-  fine <- is.null(label_size) ||
-    (rlang::is_double(label_size, n = 1, finite = TRUE) && label_size > 0) ||
-    (rlang::is_integer(label_size, n = 1) && isTRUE(label_size > 0))
+check_text_size <- function(text_size, call = caller_env()) {
+  fine <- is.null(text_size) ||
+    (rlang::is_double(text_size, n = 1, finite = TRUE) && text_size > 0) ||
+    (rlang::is_integer(text_size, n = 1) && isTRUE(text_size > 0))
   if (!fine) {
-    given <- describe_value(label_size)
+    given <- describe_value(text_size)
     abort_argument(
-      "{.arg label_size} must be a number of points above 0, not {given}.", call
+      "{.arg text_size} must be a number of points above 0, not {given}.", call
     )
   }
 }
 
 # Returns the links to draw. `kept` is FALSE for those cut between two clusters.
 drawn_links <- function(edges, steps, call = caller_env()) {
-  if (!inherits(edges, "mst_knn")) {
+  if (!inherits(edges, "fsknn_mst_knn")) {
     links <- graph_links(edges, call = call)
     check_lengths(links$distance, "edges", call)
     links$kept <- rep(TRUE, length(links$low))
@@ -200,7 +200,7 @@ nearest_in_graph <- function(links, focus, steps, max_points) {
   list(points = utils::head(points, max_points), all = length(points))
 }
 
-default_label_size <- function(num_points) {
+default_text_size <- function(num_points) {
   if (num_points > 45) 6.5 else if (num_points > 25) 7.5 else 9
 }
 
@@ -312,31 +312,31 @@ check_names_known <- function(given, known, arg, call) {
   )
 }
 
-point_labels <- function(labels, vertices, call = caller_env()) {
+point_labels <- function(text, vertices, call = caller_env()) {
   names <- id_text(vertices$name)
-  if (is.null(labels)) {
+  if (is.null(text)) {
     return(names)
   }
-  if (rlang::is_string(labels) && is.null(names(labels))) {
-    if (!labels %in% names(vertices)) {
+  if (rlang::is_string(text) && is.null(names(text))) {
+    if (!text %in% names(vertices)) {
       abort_argument(
-        "{.arg labels} must be a column of the points or a named vector; there
-         is no column {.val {labels}}.",
+        "{.arg text} must be a column of the points or a named vector; there
+         is no column {.val {text}}.",
         call
       )
     }
-    given <- id_text(vertices[[labels]])
+    given <- id_text(vertices[[text]])
   } else {
-    given <- id_text(labels)
-    if (!is.null(names(labels))) {
-      check_names_known(names(labels), names, "labels", call)
-      given <- given[match(names, names(labels))]
-    } else if (length(labels) != length(names)) {
+    given <- id_text(text)
+    if (!is.null(names(text))) {
+      check_names_known(names(text), names, "text", call)
+      given <- given[match(names, names(text))]
+    } else if (length(text) != length(names)) {
       abort_argument(
         c(
-          "{.arg labels} must have a value for each of the
+          "{.arg text} must have a value for each of the
            {format_count(length(names))} points, or names of points.",
-          x = "It has {tally(length(labels), \"value\")}, and no names."
+          x = "It has {tally(length(text), \"value\")}, and no names."
         ),
         call
       )

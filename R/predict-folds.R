@@ -90,6 +90,7 @@ find_donors <- function(x, query, k, options, folds, call = caller_env()) {
   )
   found <- run_search(search, call)
   found$names <- (search$queries %||% search$points)$names
+  found$searched <- new_searched(facts_of_search(search))
   found
 }
 
@@ -97,6 +98,7 @@ find_donors <- function(x, query, k, options, folds, call = caller_env()) {
 # other points.
 find_selected <- function(x, query, k, options, folds, labels, select,
                           call = caller_env()) {
+  started <- Sys.time()
   read <- read_search(x, query, options, FALSE, call)
   # Weights are matched now, because features are later selected by number.
   options["weights"] <- list(match_names(
@@ -148,6 +150,9 @@ find_selected <- function(x, query, k, options, folds, labels, select,
     found$features[fold] <- list(learned$features)
     step_bar(bar, length(rows))
   }
+  found$searched <- new_searched(facts_of_verb(
+    options, points, started, num_queries = NROW(queries)
+  ))
   found
 }
 

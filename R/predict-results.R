@@ -23,6 +23,7 @@ format.fsknn_prediction <- function(x, ...) {
       describe_metric(x$metric, x$sign, x$weighted),
       if (x$vote == "distance") ", votes by 1 / distance"
     ),
+    format_searched(x),
     if (has_truth) error_in_words(x),
     if (!is.null(x$features)) features_in_words(x$features),
     if (anyNA(x$predicted)) {

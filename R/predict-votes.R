@@ -32,7 +32,7 @@ new_prediction <- function(found, labels, k, options, vote, folds, has_query) {
       weighted = !is.null(options$weights), num_donors = length(labels),
       names = found$names
     ),
-    class = "fsknn_prediction"
+    class = "fsknn_prediction", searched = found$searched
   )
 }
 

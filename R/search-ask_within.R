@@ -53,7 +53,7 @@ on_cpu_alone <- function(search, what, id, call) {
   search
 }
 
-# Describes the request in lines as format.knn_plan() does.
+# Describes the request in lines as format.fsknn_plan() does.
 describe_within <- function(search) {
   request <- search$request
   values <- search$points$values

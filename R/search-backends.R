@@ -1,11 +1,9 @@
 #' What this installation can run on
 #'
-#' `knn_backends()` lists the backends and says why one can't be used. Reasons
-#' are: a build without CUDA, no driver, a driver that is too old (with the
-#' versions), no GPU, a GPU that failed permanently, a forked child, or an
-#' installation compiled for other GPUs. `cuda_devices()` lists the GPUs.
-#' Neither raises an error. Without a GPU, the former says so, and the latter is
-#' empty, with the reason as attribute `reason`.
+#' Lists the backends and the GPUs, and says why a backend can't be used.
+#' Reasons are: a build without CUDA, no driver, a driver that is too old (with
+#' the versions), no GPU, a GPU that failed permanently, a forked child, or an
+#' installation compiled for other GPUs. This call raises no error.
 #'
 #' An installation is compiled for the GPUs of the machine that builds it, and
 #' for newer ones. If there are none, it is compiled for all GPUs that the
@@ -22,11 +20,11 @@
 #'   `FALSE` by default.
 #'
 #' @returns
-#' `knn_backends()`: a data frame with one row for each backend. Its columns are
-#' `backend` (`"cpu"`, `"cuda"`), `usable` (logical) and `detail`. For the CPU,
-#' `detail` has the instruction sets, slowest first, and the threads. For CUDA
-#' it has the toolkit and the GPUs that it was not compiled for, or the reason
-#' why it can't be used.
+#' A data frame of class `fsknn_backends` with one row for each backend. Its
+#' columns are `backend` (`"cpu"`, `"cuda"`), `usable` (logical), `detail` and
+#' `devices`. For the CPU, `detail` has the instruction sets, slowest first, and
+#' the threads. For CUDA it has the toolkit and the GPUs that it was not
+#' compiled for, or the reason why it can't be used.
 #'
 #' Instruction sets are `baseline`, which every processor runs; `avx2`,
 #' `avx512`, `avx512vnni` and `avx512popcnt`, compiled for x86-64 by GCC; and
@@ -34,27 +32,29 @@
 #' clang 16 or later, or a build for such processors. The last one that this
 #' processor has is used.
 #'
-#' `cuda_devices()`: a data frame of class `cuda_devices` with one row for each
-#' device. Its columns are `device` (the number for the argument `devices` of
-#' [knn_search()]), `cuda_id` (CUDA's own, from 0), `name`,
-#' `compute_capability`, `memory_total`, `memory_free` (bytes; `NA` if CUDA is
-#' not started) and `multiprocessors`. There are no rows without a usable
-#' device. GPUs that this installation was not compiled for are left out, and
-#' the attribute `left_out` names them.
+#' `devices` is a list with the GPUs: `knn_backends()$devices$cuda` is a data
+#' frame with one row for each of them. Its columns are `device` (the number for
+#' the argument `devices` of [knn_search()]), `cuda_id` (CUDA's own, from 0),
+#' `name`, `compute_capability`, `memory_total`, `memory_free` (bytes; `NA` if
+#' CUDA is not started) and `multiprocessors`. There are no rows without a
+#' usable device. GPUs that this installation was not compiled for are left out,
+#' and the attribute `left_out` names them. The element `cpu` is `NULL`.
 #' @seealso [knn_plan()] for what would run where.
 #' @export
 #' @examples
 #' knn_backends()
-#' cuda_devices()
-knn_backends <- function() {
-  describe_backends(backend_facts())
-}
-
-#' @rdname knn_backends
-#' @export
-cuda_devices <- function(start = FALSE) {
+#' nrow(knn_backends()$devices$cuda)
+knn_backends <- function(start = FALSE) {
   start <- check_flag(start, "start")
   facts <- backend_facts()
+  table <- describe_backends(facts)
+  table$devices <- list(cpu = NULL, cuda = cuda_devices(start, facts))
+  structure(table, class = c("fsknn_backends", "data.frame"))
+}
+
+# Returns the GPUs as a data frame. If there are none, its attribute `reason`
+# says why.
+cuda_devices <- function(start = FALSE, facts = backend_facts()) {
   if (!facts$cuda$usable) {
     return(new_cuda_devices(no_cuda_devices(), why_no_cuda(facts$cuda)))
   }
@@ -71,7 +71,7 @@ cuda_devices <- function(start = FALSE) {
 new_cuda_devices <- function(devices, reason = "", left_out = "") {
   structure(
     devices,
-    class = c("cuda_devices", "data.frame"),
+    class = c("fsknn_devices", "data.frame"),
     reason = if (nrow(devices) == 0) reason else "",
     left_out = left_out
   )
@@ -185,7 +185,19 @@ describe_backends <- function(facts) {
 }
 
 #' @export
-print.cuda_devices <- function(x, ...) {
+print.fsknn_backends <- function(x, ...) {
+  shown <- as.data.frame(unclass(x)[names(x) != "devices"])
+  print(shown, row.names = FALSE, ...)
+  devices <- x[["devices"]][["cuda"]]
+  if (NROW(devices) > 0) {
+    cat("\nGPUs:\n")
+    print(devices)
+  }
+  invisible(x)
+}
+
+#' @export
+print.fsknn_devices <- function(x, ...) {
   reason <- attr(x, "reason")
   if (nrow(x) == 0) {
     because <- if (nzchar(reason %||% "")) paste0(": ", reason)
@@ -279,7 +291,7 @@ check_device_numbers <- function(devices, call = caller_env()) {
     abort_argument(
       c(
         "{.arg devices} must be distinct whole numbers, not {given}.",
-        i = "They are the {.code device} numbers of {.fn cuda_devices}."
+        i = "They are the {.code device} numbers of {.fn knn_backends}."
       ),
       call
     )
@@ -296,7 +308,7 @@ check_devices <- function(devices, table, call = caller_env()) {
         "{.arg devices} must name devices that are there.",
         x = "There {cli::qty(count)}{?is/are} {count} CUDA device{?s}, and no
              {absent}.",
-        i = "See {.fn cuda_devices}."
+        i = "See {.fn knn_backends}."
       ),
       call
     )

@@ -50,6 +50,11 @@ form_name <- function(form) {
   cpp_cpu()$filter_forms[[form + 1L]]
 }
 
+# Returns the names of the forms for the help pages (roxygen2 runs this).
+filter_form_help <- function() {
+  paste0("`\"", cpp_cpu()$filter_forms, "\"`", collapse = ", ")
+}
+
 # `bits` are those of a number in the filter, and `form` is the name of its
 # form.
 describe_filter <- function(bits, form, apart = FALSE) {

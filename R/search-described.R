@@ -21,7 +21,9 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
                        block = NULL, between = FALSE,
                        call = caller_env()) {
   has_k <- !missing(k)
+  started <- Sys.time()
   search <- read_search(x, query, options, !is.null(outcome), call)
+  search[c("started", "before")] <- list(started, knn_stats())
   if (named) {
     search$points$names <- point_names(search$points)
     check_names_once(x, search$points, call)
@@ -97,12 +99,12 @@ read_search <- function(x, query, options, has_outcome, call) {
     search <- search_of_index(x, options, call)
   } else {
     search <- list(options = options)
-    search$points <- read_points(
+    search$points <- take_points(
       x, input_beside(input, x, query), "x", call = call
     )
   }
   if (!is.null(query)) {
-    search$queries <- read_points(
+    search$queries <- take_points(
       query, input_of_query(input, query, x, call = call), "query", call = call
     )
   }

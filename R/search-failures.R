@@ -147,7 +147,7 @@ raise_cuda_failure <- function(result, call) {
     c(i = "See {.fn knn_plan} for what a call needs, and the argument
            {.arg max_device_memory}; other processes may hold the rest.")
   } else {
-    c(i = "See {.fn cuda_devices}, or use {.code backend = \"cpu\"}.")
+    c(i = "See {.fn knn_backends}, or use {.code backend = \"cpu\"}.")
   }
   cli_abort(
     c(

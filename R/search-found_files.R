@@ -1,7 +1,7 @@
 # Results that are written to a file during the search, as rows of a CSV file or
-# as CoMet's records. They need not fit in memory.
+# in CoMet's formats. They need not fit in memory.
 
-found_formats <- c("csv", "comet")
+found_formats <- c("csv", comet_formats)
 
 # Returns NULL, or list(file, path, format).
 check_found_file <- function(file, format, call = caller_env()) {
@@ -12,26 +12,9 @@ check_found_file <- function(file, format, call = caller_env()) {
     return(NULL)
   }
   path <- check_path_out(file, call = call)
-  format <- if (!is.null(format)) {
-    check_choice(format, found_formats, "format", call = call)
-  } else if (grepl("[.]csv([.]gz)?$", file, ignore.case = TRUE)) {
-    "csv"
-  } else {
-    abort_argument(
-      c(
-        "{.arg file} must end in {.val .csv} or {.val .csv.gz}, unless
-         {.arg format} is given.",
-        x = "It is {.file {file}}."
-      ),
-      call
-    )
-  }
-  if (format == "comet" && is_gzip_path(file)) {
-    abort_argument(
-      "{.arg file} can't end in {.val .gz} where the format is {.val comet}.",
-      call
-    )
-  }
+  format <- file_format(
+    file, format, found_formats, packed = "csv", call = call
+  )
   list(file = file, path = path, format = format)
 }
 
@@ -66,25 +49,26 @@ write_found <- function(sink, columns, ends, names, find, call) {
 # Makes the value of a verb that wrote a file. `what` is "edge" or "triple", and
 # `count` is their number.
 new_found_file <- function(sink, search, what, count, least, ...) {
-  structure(
+  written <- structure(
     list(
       file = sink$file, format = sink$format, what = what, count = count,
       metric = search$options$metric$name, min_similarity = least,
       num_points = nrow(search$points$values), ...
     ),
-    class = "found_file"
+    class = "fsknn_found_file"
   )
+  with_searched(written, search)
 }
 
 #' @export
-print.found_file <- function(x, ...) {
+print.fsknn_found_file <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }
 
-#' @method format found_file
+#' @method format fsknn_found_file
 #' @export
-format.found_file <- function(x, ...) {
+format.fsknn_found_file <- function(x, ...) {
   c(
     paste0(
       tally(x$count, x$what), " of ", tally(x$num_points, "point"), ", ",
@@ -96,6 +80,7 @@ format.found_file <- function(x, ...) {
         paste0(", with any of ", tally(x$num_queries, "point"))
       }
     ),
+    format_searched(x),
     paste0("File: ", x$file, " (", x$format, ")"),
     if (!is.null(x$checksum)) paste("Checksum:", x$checksum)
   )

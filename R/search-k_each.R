@@ -47,5 +47,6 @@ index_and_distance <- function(found, search) {
   } else if (!is.null(search$request$subset)) {
     names <- names[search$request$subset]
   }
-  add_left_out(new_neighbours(found, names, search$points$taken_from), search)
+  nn <- new_neighbours(found, names, search$points$taken_from)
+  with_searched(add_left_out(nn, search), search)
 }

@@ -12,8 +12,8 @@
 #' @param subset The points whose edges are returned, as for [knn_search()],
 #'   without repeats. The other points are vertices, to which edges may lead.
 #'
-#' @returns A data frame of class `knn_edges` with one row for each edge, in the
-#'   order of the points in `x` (or of `subset`), then of rank:
+#' @returns A data frame of class `fsknn_edges` with one row for each edge, in
+#'   the order of the points in `x` (or of `subset`), then of rank:
 #'   * `from`, `to`: the point and its neighbour, as row names of `x` if it has
 #'     any (character), otherwise as row numbers (integer);
 #'   * `rank`: 1 for the nearest neighbour, to k;

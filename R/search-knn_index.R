@@ -54,7 +54,7 @@
 #'   and `checkpoint` are options of each search.
 #' @param index The value of `knn_index()`.
 #'
-#' @returns `knn_index()` returns an object of class `knn_index`, to which
+#' @returns `knn_index()` returns an object of class `fsknn_index`, to which
 #'   all copies refer. `knn_release()` frees its memory at once and returns it
 #'   invisibly. The index can't be used afterwards. Without `knn_release()`,
 #'   memory is freed when no variable refers to the index.
@@ -118,7 +118,7 @@ knn_release <- function(index) {
 }
 
 is_index <- function(x) {
-  inherits(x, "knn_index")
+  inherits(x, "fsknn_index")
 }
 
 # Verbs that take an index as `x`. Each makes one search by new_search().
@@ -162,7 +162,7 @@ new_index <- function(x, options, given, made_from = NULL,
   index$of_experiment <- inherits(x, "SummarizedExperiment")
   index$places <- list()
   mark_session(index)
-  class(index) <- "knn_index"
+  class(index) <- "fsknn_index"
   index
 }
 
@@ -443,9 +443,9 @@ size_given <- function(points) {
 
 # --- print -------------------------------------------------------------------
 
-#' @method format knn_index
+#' @method format fsknn_index
 #' @export
-format.knn_index <- function(x, ...) {
+format.fsknn_index <- function(x, ...) {
   if (isTRUE(x$released)) {
     return("Index of points, released")
   }
@@ -474,7 +474,7 @@ format.knn_index <- function(x, ...) {
 }
 
 #' @export
-print.knn_index <- function(x, ...) {
+print.fsknn_index <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }

@@ -1,12 +1,12 @@
 # The value of searches: index and distance, as two matrices or two lists. The
-# class serves the print method. The only attribute is the element of a
-# container that was read. So the results of two ways to search, or of a
-# conversion to another package's shape and back, are identical(). `names` are
-# those of the rows, or NULL.
+# class serves the print method. The attributes are the element of a container
+# that was read, and the record of the search, which identical() ignores. So the
+# results of two ways to search, or of a conversion to another package's shape
+# and back, are identical(). `names` are those of the rows, or NULL.
 new_neighbours <- function(found, names = NULL, taken_from = NULL) {
   structure(
-    name_rows(found[c("index", "distance")], names), class = "knn_neighbours",
-    taken_from = taken_from
+    name_rows(found[c("index", "distance")], names), class = "fsknn_neighbours",
+    taken_from = taken_from, searched = new_searched()
   )
 }
 
@@ -23,9 +23,9 @@ name_rows <- function(nn, names) {
   nn
 }
 
-#' @method format knn_neighbours
+#' @method format fsknn_neighbours
 #' @export
-format.knn_neighbours <- function(x, ...) {
+format.fsknn_neighbours <- function(x, ...) {
   as_lists <- is.list(x$index)
   sizes <- if (as_lists) {
     vapply(x$index, function(row) sum(!is.na(row)), 1L)
@@ -47,6 +47,7 @@ format.knn_neighbours <- function(x, ...) {
       if (length(sizes) > 0) paste0(": ", sizes_in_words(sizes)),
       if (!is.null(element)) paste0(", ", element)
     ),
+    format_searched(x),
     if (none > 0 && none < length(sizes)) {
       paste("Points with none:", format_count(none))
     },
@@ -74,7 +75,7 @@ sizes_in_words <- function(sizes) {
 }
 
 #' @export
-print.knn_neighbours <- function(x, ...) {
+print.fsknn_neighbours <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }

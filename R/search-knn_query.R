@@ -19,8 +19,8 @@
 #' @param block `NULL` (default), or the block of each point of `x`, as for
 #'   [knn_search()]. Each point of `query` then has its k nearest in each block.
 #'
-#' @returns With `output`, the value of [read_knn_shards()]. Otherwise a list of
-#'   class `knn_neighbours`, which prints as a summary. It holds two matrices
+#' @returns With `output`, the value of [read_knn()]. Otherwise a list of
+#'   class `fsknn_neighbours`, which prints as a summary. It holds two matrices
 #'   with one row for each point of `query`, in its order, and k columns, the
 #'   nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);

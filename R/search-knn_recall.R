@@ -1,55 +1,71 @@
-#' How many of the nearest neighbours an approximate search found
+#' Recall of approximate neighbours
 #'
-#' Compares the neighbours from an approximate index (Annoy, HNSW, nearest
-#' neighbour descent) with the exact ones, for each point and overall.
+#' Recall is the share of the true nearest neighbours that a search found.
+#' `knn_recall()` compares approximate neighbours (of Annoy, HNSW, nearest
+#' neighbour descent) with exact ones, for each point and overall.
 #'
-#' A point's recall is the share of its k nearest neighbours that were found. k
-#' is the number of its neighbours in `approx`, which may differ between points.
-#' If several points tie for the k-th place, any choice of them is right. With
-#' more than k columns in `exact`, all points at the distance of the k-th count,
-#' but no more than there are places left by nearer points. Ties that continue
-#' beyond the last column of `exact` are unknown. The result is therefore a
-#' range: `recall` counts the neighbours that are known to be right. `at_most`
-#' also counts neighbours outside `exact`, for points whose ties may continue.
-#' To close the range, give `exact` a few more neighbours. If a row of `exact`
-#' ends with missing neighbours, there are no others, and k is the number that
-#' exist.
+#' The recall of a point is the number of its k nearest neighbours that `approx`
+#' contains, divided by k. Here k is the number of neighbours that `approx` has
+#' for this point. The order of neighbours and the distances in `approx` do not
+#' matter.
 #'
-#' Rows may also be queries, or a `subset` of the points, if they are the same
-#' in both. Both are then compared unchanged. An index in `exact` above the
-#' number of rows implies this; otherwise say `queries = TRUE`.
+#' @section Ties:
+#' Several points may tie for the k-th place, at the same distance. Then each of
+#' them is a right answer. To recognise them, `exact` needs more than k columns:
+#' its further neighbours at the distance of the k-th are counted as right, too.
+#' (No more are counted than there are places for them.)
 #'
-#' @param approx,exact Neighbours of the same points, in any shape that
-#'   [as_knn()] takes, or shards ([read_knn_shards()]), which are compared by
-#'   blocks of rows. Points are matched by name if both sides have names, and
-#'   the result is in the order of `exact`. Otherwise they must be in the same
-#'   order. `exact` needs distances, and at least as many neighbours of each
-#'   point as `approx`.
+#' If the last column of `exact` ties with the k-th, points outside `exact` may
+#' tie as well, and recall is only known to lie in a range. `recall` is its
+#' lower end: it counts only neighbours that are in `exact`. `at_most` is its
+#' upper end: it counts every neighbour that could be tied. A few more columns
+#' in `exact` usually make both equal.
+#'
+#' @section Points, queries and subsets:
+#' Points are matched by name if both sides have names, and the result is in the
+#' order of `exact`. Otherwise both must have the same points in the same order.
+#' Rows can also be queries, or a `subset` of the points. Then an index is not
+#' the number of a row, and `queries = TRUE` says so. It is only needed if no
+#' index in `exact` is above the number of rows.
+#'
+#' @param approx Neighbours of an approximate search, in any shape that
+#'   [as_knn()] takes, or shards ([read_knn()]), which are compared by
+#'   blocks of rows.
+#' @param exact Exact neighbours of the same points, in the same shapes, for
+#'   example from [knn_search()]. They need distances, and at least as many
+#'   neighbours of each point as `approx`. If a row ends with missing
+#'   neighbours, the point has no others.
 #' @param ... Must be empty.
-#' @param queries Are the rows points other than those that the indices number,
-#'   or only some of them (default: `FALSE`)? See Details.
+#' @param queries Are the rows queries, or only some of the points (default:
+#'   `FALSE`)?
 #'
-#' @returns A list of class `knn_recall` with a print method:
-#'   * `recall`, `at_most`: overall, from 0 to 1, the mean over all neighbours;
-#'   * `per_point`: a data frame with `recall` and `at_most` of each point, `NA`
-#'     for points without neighbours in `exact`;
-#'   * `k`, `num_points`: the numbers of neighbours and points compared (`k` is
-#'     one number, or one for each point if they differ); `perfect`: the share
-#'     of points whose neighbours are all right.
+#' @returns A list of class `fsknn_recall`, which prints as two lines:
+#'   * `recall`, `at_most`: the share over all neighbours, from 0 to 1. The two
+#'     differ only if ties are unknown: see "Ties";
+#'   * `per_point`: a data frame with `recall` and `at_most` of each point. They
+#'     are `NA` for points without neighbours in `exact`;
+#'   * `perfect`: the share of points with a recall of 1;
+#'   * `k`: the number of neighbours, or one number for each point if they
+#'     differ;
+#'   * `num_points`: the number of points compared.
 #' @section Errors:
 #' Errors of class `fsknn_argument_error` are: neighbours in an unknown shape,
 #' for different numbers of points, or with fewer exact ones; a row with its own
 #' number where none is allowed; an index that is not the number of a point;
 #' distances in `exact` that are missing or below 0.
-#' @seealso [convert_knn()] for the shapes.
+#' @seealso [knn_verify()] to check exact neighbours, [as_knn()] for the
+#'   shapes.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 6), nrow = 200)
 #' exact <- knn_search(x, k = 6, metric = "euclidean")
+#'
+#' # 5 neighbours of each point, the last of them wrong for 20 points
 #' approx <- list(index = exact$index[, 1:5], distance = exact$distance[, 1:5])
-#' # as an approximate search might
 #' approx$index[1:20, 5] <- exact$index[1:20, 6]
-#' knn_recall(approx, exact)
+#' found <- knn_recall(approx, exact)
+#' found
+#' table(found$per_point$recall)
 #'
 #' # RcppAnnoy's or RcppHNSW's: knn_recall(RcppHNSW::hnsw_knn(x, k = 6), exact)
 knn_recall <- function(approx, exact, ..., queries = FALSE) {
@@ -77,7 +93,7 @@ knn_recall <- function(approx, exact, ..., queries = FALSE) {
       k = if (length(sizes) == 1) sizes else hits$size,
       num_points = sum(hits$k > 0), per_point = per_point
     ),
-    class = "knn_recall"
+    class = "fsknn_recall"
   )
 }
 
@@ -264,46 +280,49 @@ check_approx_indices <- function(found, truth, queries, call) {
   )
 }
 
-#' @method format knn_recall
+#' @method format fsknn_recall
 #' @export
-format.knn_recall <- function(x, ...) {
+format.fsknn_recall <- function(x, ...) {
   percent <- function(share) paste0(format(100 * share, digits = 4), "%")
-  upper <- if (isTRUE(x$at_most > x$recall)) {
-    paste0(" to ", percent(x$at_most), ", as ties are")
-  }
   k <- if (length(x$k) == 1) {
-    tally(x$k, "neighbour")
+    format_count(x$k)
   } else {
-    paste0(min(x$k), " to ", max(x$k), " neighbours")
+    paste(range(x$k), collapse = " to ")
   }
+  is_range <- isTRUE(x$at_most > x$recall)
   c(
     paste0(
-      "Recall of ", k, " of ",
-      tally(x$num_points, "point"), ": ", percent(x$recall), upper
+      "Recall: ", percent(x$recall),
+      if (is_range) paste0(" to ", percent(x$at_most)), " (", k, " nearest ",
+      if (identical(k, "1")) "neighbour" else "neighbours", " of ",
+      tally(x$num_points, "point"), if (is_range) "; some ties are unknown", ")"
     ),
-    paste0("Points with all neighbours right: ", percent(x$perfect))
+    paste0(
+      "Points with all neighbours found: ", if (is_range) "at least ",
+      percent(x$perfect)
+    )
   )
 }
 
 #' @export
-print.knn_recall <- function(x, ...) {
+print.fsknn_recall <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
 }
 
 #' @rdname results
-#' @method as.data.frame knn_recall
+#' @method as.data.frame fsknn_recall
 #' @export
-as.data.frame.knn_recall <- function(x, row.names = NULL, optional = FALSE,
-                                     ...) {
+as.data.frame.fsknn_recall <- function(x, row.names = NULL, optional = FALSE,
+                                       ...) {
   check_no_more(...)
   cbind(point = seq_len(nrow(x$per_point)), x$per_point)
 }
 
 #' @rdname results
-#' @method summary knn_recall
+#' @method summary fsknn_recall
 #' @export
-summary.knn_recall <- function(object, ...) {
+summary.fsknn_recall <- function(object, ...) {
   check_no_more(...)
   recall <- object$per_point$recall
   structure(
@@ -313,12 +332,12 @@ summary.knn_recall <- function(object, ...) {
         recall, c(0, shown_quantiles, 1), na.rm = TRUE
       )
     ),
-    class = "summary.knn_recall"
+    class = "summary.fsknn_recall"
   )
 }
 
 #' @export
-print.summary.knn_recall <- function(x, ...) {
+print.summary.fsknn_recall <- function(x, ...) {
   cat(x$lines, sep = "\n")
   shown <- paste0(names(x$quantiles), " ", sprintf("%.3f", x$quantiles))
   cat(fill_line("Recall of points, quantiles: ", shown), sep = "\n")
@@ -326,9 +345,9 @@ print.summary.knn_recall <- function(x, ...) {
 }
 
 #' @rdname results
-#' @method plot knn_recall
+#' @method plot fsknn_recall
 #' @export
-plot.knn_recall <- function(x, ...) {
+plot.fsknn_recall <- function(x, ...) {
   check_no_more(...)
   rlang::check_installed("ggplot2", "to draw recall.")
   recall <- x$per_point$recall

@@ -10,7 +10,7 @@
 #'   unless `points` says otherwise: a numeric, integer or logical matrix, a
 #'   data frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), a
 #'   `DelayedMatrix` (`HDF5Matrix`, `TENxMatrix`), a `big.matrix`, a file of
-#'   vectors ([bin_file()], or its path, which ends in `.fbin`, `.u8bin` or
+#'   vectors ([read_points()], or its path, which ends in `.fbin`, `.u8bin` or
 #'   `.i8bin`), an `ExpressionSet`, a `SummarizedExperiment` or
 #'   `SingleCellExperiment` (see `assay` and `dimred`), an `EList` of limma, a
 #'   `DGEList` of edgeR, a `DataFrame` of S4Vectors, or [metafeatures()]. Values
@@ -58,8 +58,8 @@
 #'   long for memory or is for other programs: the path of a folder, new or
 #'   empty, or a value of [knn_output()] with further settings.
 #'
-#' @returns With `output`, the value of [read_knn_shards()]. Otherwise a list of
-#'   class `knn_neighbours`, which prints as a summary. It holds two matrices
+#' @returns With `output`, the value of [read_knn()]. Otherwise a list of
+#'   class `fsknn_neighbours`, which prints as a summary. It holds two matrices
 #'   with one row for each point, in the order of `x` (or of `subset`), and k
 #'   columns, the nearest first:
 #'   * `index`: integer, the neighbours' row numbers in `x` (from 1);
@@ -104,7 +104,7 @@
 #' A wrong argument is an error of class `fsknn_argument_error` before any work
 #' is done. A distance that is too large for a double is a `fsknn_range_error`,
 #' and too little memory is a `fsknn_memory_error`. A failure of CUDA is a
-#' `fsknn_cuda_error` with the fields `device` (of [cuda_devices()]), `cuda_id`,
+#' `fsknn_cuda_error` with the fields `device` (of [knn_backends()]), `cuda_id`,
 #' `bytes_asked` and `bytes_free` (`NA` if memory was not the cause),
 #' `cuda_words` and `sticky`. If it is detected before any work (no device, no
 #' driver or one that is too old), it is also a `fsknn_backend_error`. All of

@@ -120,7 +120,7 @@ drop_self <- function(nn, call) {
         "{format_count(missed)} of {format_count(length(found))} points
          {cli::qty(missed)}{?is/are} not among {?its/their} own neighbours.",
         i = "The last neighbour of {cli::qty(missed)}{?this point/these points}
-             is left out instead: see {.fn convert_knn}."
+             is left out instead: see {.fn as_knn}."
       ),
       class = "fsknn_self_warning", call = call
     )

@@ -13,7 +13,7 @@
 #'     `num_features` (without those of weight 0),
 #'     `num_queries` (0 for a graph);
 #'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
-#'     `devices`: their rows in [cuda_devices()];
+#'     `devices`: their rows in [knn_backends()];
 #'   * `pairs_pruned`: how many pairs of points nothing looked at, because their
 #'     sums or lengths tell them apart (on CPUs, where a sample says that this
 #'     pays: most pairs of intensities under Manhattan, proportional and
@@ -30,11 +30,10 @@
 #'   * `filtered`: whether there was a filter (on a GPU there may be none for
 #'     large `k` and long rows: see [knn_plan()]). `filter_form` is the name of
 #'     its number form, and `filter_bits` the bits of a number (1, 8, 16 or 32;
-#'     0 without a filter). Data and hardware decide between `"bits"`, `"codes"`
-#'     (small whole numbers), `"int8"`, `"int16"`, `"float16"`, `"float32"` and
-#'     `"none"`. Products may also use rows relative to a centre
-#'     (`"int8_centred"` and so on). `streamed`: whether points were read more
-#'     than once, because they did not fit in the GPU's memory;
+#'     0 without a filter). Data and hardware decide between
+#'     `r filter_form_help()`. Codes are small whole numbers, and `_centred`
+#'     means rows relative to a centre. `streamed`: whether points were read
+#'     more than once, because they did not fit in the GPU's memory;
 #'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
 #'     (filter, exact step and selection), `emit` (the answer's matrices or
 #'     edges), `device` (on GPUs, from prepared points to merged lists; part of
@@ -90,13 +89,13 @@ new_stats <- function(values, queries, request, stats, seconds) {
       ),
       bytes_device = stats$bytes_device
     )),
-    class = "knn_stats"
+    class = "fsknn_stats"
   )
 }
 
-#' @method format knn_stats
+#' @method format fsknn_stats
 #' @export
-format.knn_stats <- function(x, ...) {
+format.fsknn_stats <- function(x, ...) {
   seconds <- function(name) {
     sprintf("%.4f s", x$seconds[[name]])
   }
@@ -138,7 +137,7 @@ format.knn_stats <- function(x, ...) {
 }
 
 #' @export
-print.knn_stats <- function(x, ...) {
+print.fsknn_stats <- function(x, ...) {
   cat("Last kNN search", format(x), sep = "\n")
   invisible(x)
 }

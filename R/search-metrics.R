@@ -23,8 +23,8 @@
 #' similarity of 1/2 the distance has lost its last bits. So edges
 #' ([knn_graph()], [threshold_graph()], [mst_knn()], [mutual_pairs()]) have both
 #' columns, and [as_igraph()], [as_sparse()], [write_edges()] and
-#' [write_comet_metrics()] use the column `similarity`. Neighbours in other
-#' shapes ([knn_search()], [read_knn_shards()]) have distances only. Their
+#' [write_edges()] use the column `similarity`. Neighbours in other
+#' shapes ([knn_search()], [read_knn()]) have distances only. Their
 #' similarity is 1 - distance, which differs by at most 5.6e-17.
 #'
 #' @section Inner product:
@@ -49,7 +49,7 @@
 #' * [threshold_graph()], and `"similarity"` in [as_igraph()], [as_sparse()] and
 #'   [write_edges()], the metric, as it has no similarity;
 #' * [as_igraph()] with `weight = "distance"` weights that are not positive;
-#' * [convert_knn()] the shapes in which a point is its own first neighbour at
+#' * [as_knn()] the shapes in which a point is its own first neighbour at
 #'   distance 0 (`"uwot"`, `"rnndescent"`, `"RANN"`, `"Seurat"`).
 #'
 #' [snn_graph()], [undirected_edges()] and [combine_graphs()] need only to know
@@ -106,7 +106,7 @@
 NULL
 
 # The only place in R that knows the metrics. A new metric is one row here, one
-# place in src/core, the reference in the tests, and NEWS.
+# place in src/core, its definition in R/search-by_definition.R, and NEWS.
 #
 #   name            name for the user and for the core
 #   label           for messages and print methods

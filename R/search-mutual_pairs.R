@@ -15,9 +15,9 @@
 #'   [knn_search()]. Two blocks or more, each with k points or more.
 #' @param k Number of neighbours of each point in each other block.
 #'
-#' @returns An undirected edge data frame of class `knn_edges`. It has each pair
-#'   once, in order of `from` and `to`, as names or numbers of points (`from` is
-#'   the earlier one in `x`). Its columns are
+#' @returns An undirected edge data frame of class `fsknn_edges`. It has each
+#'   pair once, in order of `from` and `to`, as names or numbers of points
+#'   (`from` is the earlier one in `x`). Its columns are
 #'   * `rank_from`: that of `from` among the neighbours of `to` in its block;
 #'     `rank_to`: that of `to` among those of `from`;
 #'   * `distance`; `correlation`, for correlations; `similarity`, for
@@ -72,6 +72,7 @@ mutual_pairs <- function(x, block, k = 20, metric = NULL, sign = "signed",
   )
   attr(pairs, "left_out") <- attr(edges, "left_out")
   attr(pairs, "taken_from") <- attr(edges, "taken_from")
+  attr(pairs, "searched") <- attr(edges, "searched")
   as_undirected(
     pairs,
     paste0(

@@ -193,7 +193,7 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
 #'   CPU, and says so once in a session when it uses a GPU. `"cuda"` and `"cpu"`
 #'   use that backend or fail. See [knn_backends()].
 #' @param devices The GPUs to use: whole numbers from the column `device` of
-#'   [cuda_devices()]. `NULL` (default) uses all, or fewer for a small matrix.
+#'   [knn_backends()]. `NULL` (default) uses all, or fewer for a small matrix.
 #' @param num_threads Number of CPU threads. `NULL` (default) uses all that the
 #'   process may use, within the limits of the environment variables
 #'   `OMP_THREAD_LIMIT` and `OMP_NUM_THREADS` and of
@@ -221,14 +221,14 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
 #' @param checkpoint `NULL` (default), or the path of a folder, new or empty.
 #'   Each finished task is stored there. After an interruption at any moment,
 #'   the same call continues from them, and other processes may help. See
-#'   "Checkpoints" in [run_options()], and [knn_work()].
+#'   "Checkpoints" in [run_options()], and [knn_worker()].
 #' @param ... Must be empty: other names are an error.
 #'
 #' @returns A list of class `fsknn_options` of the options that were given.
 #'
 #' @inheritSection point_options Options that a verb does not take
 #' @section Workers:
-#' With `BPPARAM`, BiocParallel starts workers, and each runs [knn_work()] in
+#' With `BPPARAM`, BiocParallel starts workers, and each runs [knn_worker()] in
 #' the folder `checkpoint`, or in a temporary one. The answer is the same to the
 #' last bit, and so are errors: a failure of a worker raises the error that it
 #' would be here. A lost worker is reported by a message of class
@@ -262,7 +262,7 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
 #' time limit or by the machine. It loses only the tasks in progress, one for
 #' each worker. Call it again with the same data and the same folder. Backend,
 #' devices, threads, workers, chunk size and `max_memory` may differ. The answer
-#' is the same to the last bit. Several calls, and [knn_work()] on any machine
+#' is the same to the last bit. Several calls, and [knn_worker()] on any machine
 #' that shares the folder, may work at the same time and share the tasks. Data
 #' or arguments that would change the answer are a `fsknn_checkpoint_error` that
 #' says which. A folder with other content is refused. The digest of each file
@@ -287,7 +287,7 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
 #' range.
 #'
 #' @section Data larger than memory:
-#' A `DelayedMatrix`, a `big.matrix`, a file of vectors ([bin_file()]) and a
+#' A `DelayedMatrix`, a `big.matrix`, a file of vectors ([read_points()]) and a
 #' sparse matrix are read by blocks of whole chunks of their file, each once. If
 #' some rows or columns of a matrix are selected in order (`h[keep, ]`), a chunk
 #' may be in two blocks and is read for each. A matrix that combines several
@@ -374,7 +374,7 @@ option_verbs <- c(
   "pair_connectivity", "mst_knn.default", "nearest_to", "edge_stability",
   "edge_significance", "compare_neighbours", "knn_predict", "knn_impute",
   "knn_impute_error", "knn_plan", "module_summary", "threshold_triples",
-  "nearest_triples", "triple_histogram", "triple_plan", "write_comet_bytes"
+  "nearest_triples", "triple_histogram", "triple_plan"
 )
 
 # Is this the frame of a verb that takes the option? With an index, point
@@ -426,16 +426,12 @@ exceptions <- list(
     why = "A plan does no long work."
   ),
   list(
-    verbs = c("pair_connectivity", "write_comet_bytes"),
+    verbs = "pair_connectivity",
     options = c(
       "backend", "devices", "chunk_size", "max_device_memory", "verbose",
       "BPPARAM", "checkpoint"
     ),
     why = "It runs in this process, on the CPU."
-  ),
-  list(
-    verbs = "write_comet_bytes", options = "constant",
-    why = "Every pair has its byte."
   ),
   list(
     verbs = triple_verbs, options = "chunk_size",
@@ -500,7 +496,7 @@ needs_all_values <- list(
     cure = "Use {.code na = \"mean\"}."
   ),
   list(
-    verbs = c(triple_verbs, "write_comet_bytes"),
+    verbs = triple_verbs,
     why = "Triples are compared over all samples.",
     cure = "Use {.code na = \"mean\"}."
   )

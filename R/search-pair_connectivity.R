@@ -28,10 +28,11 @@
 #'   = "isolate"` leaves points without a value out of all sums and gives them
 #'   `NA`.
 #'
-#' @returns A list of class `pair_connectivity`: `k`, a matrix with a row for
-#'   each point, with its name, and a column for each power; `powers`, `type`,
-#'   `metric`, `weighted` and `num_covariates`. [soft_threshold()] makes WGCNA's
-#'   table from it. `as.data.frame()` gives `name` (or number), `power` and `k`.
+#' @returns A list of class `fsknn_pair_connectivity`: `k`, a matrix with a row
+#'   for each point, with its name, and a column for each power; `powers`,
+#'   `type`, `metric`, `weighted` and `num_covariates`. [soft_threshold()] makes
+#'   WGCNA's table from it. `as.data.frame()` gives `name` (or number), `power`
+#'   and `k`.
 #' @section Errors:
 #' As for [knn_search()], of class `fsknn_argument_error`.
 #' @inheritSection pair_histogram Missing values
@@ -65,23 +66,24 @@ pair_connectivity <- function(x, powers = c(1:10, seq(12, 20, by = 2)),
   )
   k <- found$connectivity
   dimnames(k) <- list(point_names(search$points), format_powers(powers))
-  structure(
+  connectivity <- structure(
     list(
       k = k, powers = powers, type = type, metric = options$metric$name,
       weighted = !is.null(search$request$weights),
       num_covariates = num_covariates(search$request) %||% 0L
     ),
-    class = "pair_connectivity"
+    class = "fsknn_pair_connectivity"
   )
+  with_searched(connectivity, search)
 }
 
 format_powers <- function(powers) {
   vapply(powers, format, "", digits = 15)
 }
 
-#' @method format pair_connectivity
+#' @method format fsknn_pair_connectivity
 #' @export
-format.pair_connectivity <- function(x, ...) {
+format.fsknn_pair_connectivity <- function(x, ...) {
   without <- sum(is.na(x$k[, 1]))
   paste0(
     "Connectivity of ", tally(nrow(x$k), "point"), " over all pairs, ",
@@ -92,8 +94,9 @@ format.pair_connectivity <- function(x, ...) {
 }
 
 #' @export
-print.pair_connectivity <- function(x, ...) {
+print.fsknn_pair_connectivity <- function(x, ...) {
   cat(format(x), "\n", sep = "")
+  cat_searched(x)
   k <- x$k[!is.na(x$k[, 1]), , drop = FALSE]
   print(
     data.frame(
@@ -107,11 +110,11 @@ print.pair_connectivity <- function(x, ...) {
 }
 
 #' @param row.names,optional Not used; they are those of the generic.
-#' @method as.data.frame pair_connectivity
+#' @method as.data.frame fsknn_pair_connectivity
 #' @rdname pair_connectivity
 #' @export
-as.data.frame.pair_connectivity <- function(x, row.names = NULL,
-                                            optional = FALSE, ...) {
+as.data.frame.fsknn_pair_connectivity <- function(x, row.names = NULL,
+                                                  optional = FALSE, ...) {
   check_no_more(...)
   n <- nrow(x$k)
   data.frame(

@@ -40,7 +40,7 @@
 #'   options][run_options()], by name, or collected as `options = `. `constant
 #'   = "isolate"` counts no pair of a point without a value.
 #'
-#' @returns A list of class `pair_histogram`:
+#' @returns A list of class `fsknn_pair_histogram`:
 #'   * `breaks`: the breaks, double;
 #'   * `counts`: pairs in each bin, whole numbers (double, exact to 2^53);
 #'   * `below`, `above`: pairs outside the breaks;
@@ -210,7 +210,7 @@ new_pair_histogram <- function(found, breaks, value, search) {
   bins <- length(breaks) - 1
   request <- search$request
   n <- found$num_points
-  structure(
+  histogram <- structure(
     list(
       breaks = breaks, counts = counts[seq_len(bins) + 1],
       below = counts[[1]], above = counts[[bins + 2]], pairs = sum(counts),
@@ -222,6 +222,7 @@ new_pair_histogram <- function(found, breaks, value, search) {
       value = value, weighted = !is.null(request$weights),
       num_covariates = num_covariates(request) %||% 0L
     ),
-    class = "pair_histogram"
+    class = "fsknn_pair_histogram"
   )
+  with_searched(histogram, search)
 }

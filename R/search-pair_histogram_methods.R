@@ -1,8 +1,8 @@
 # Methods for a histogram of pairs: print, summary, data frame and plot.
 
-#' @method format pair_histogram
+#' @method format fsknn_pair_histogram
 #' @export
-format.pair_histogram <- function(x, ...) {
+format.fsknn_pair_histogram <- function(x, ...) {
   bins <- length(x$counts)
   outside <- c(below = x$below, above = x$above)
   outside <- outside[outside > 0]
@@ -20,6 +20,7 @@ format.pair_histogram <- function(x, ...) {
       tally(bins, "bin"), " from ", format(x$breaks[[1]], digits = 6), " to ",
       format(x$breaks[[bins + 1]], digits = 6)
     ),
+    format_searched(x),
     if (length(outside) > 0) {
       paste0(
         "Outside: ",
@@ -33,7 +34,7 @@ format.pair_histogram <- function(x, ...) {
 }
 
 #' @export
-print.pair_histogram <- function(x, ...) {
+print.fsknn_pair_histogram <- function(x, ...) {
   cat(format(x), sep = "\n")
   n <- 10
   table <- as.data.frame(x)
@@ -52,11 +53,11 @@ print.pair_histogram <- function(x, ...) {
 }
 
 #' @param row.names,optional Not used; they are those of the generic.
-#' @method as.data.frame pair_histogram
+#' @method as.data.frame fsknn_pair_histogram
 #' @rdname pair_histogram
 #' @export
-as.data.frame.pair_histogram <- function(x, row.names = NULL, optional = FALSE,
-                                         ...) {
+as.data.frame.fsknn_pair_histogram <- function(x, row.names = NULL,
+                                               optional = FALSE, ...) {
   check_no_more(...)
   bins <- length(x$counts)
   data.frame(
@@ -72,7 +73,7 @@ share_of <- function(counts, pairs) {
 #' @param object For `summary()`: a result of `pair_histogram()`.
 #' @rdname pair_histogram
 #' @export
-summary.pair_histogram <- function(object, ...) {
+summary.fsknn_pair_histogram <- function(object, ...) {
   check_no_more(...)
   all <- c(object$below, object$counts, object$above)
   bins <- length(object$counts)
@@ -91,12 +92,12 @@ summary.pair_histogram <- function(object, ...) {
         share = share_of(pairs, object$pairs), mean_degree = 2 * pairs / active
       )
     ),
-    class = "summary.pair_histogram"
+    class = "summary.fsknn_pair_histogram"
   )
 }
 
 #' @export
-print.summary.pair_histogram <- function(x, ...) {
+print.summary.fsknn_pair_histogram <- function(x, ...) {
   cat(x$lines, sep = "\n")
   table <- x$table
   shown <- data.frame(
@@ -115,7 +116,7 @@ print.summary.pair_histogram <- function(x, ...) {
 #'   `FALSE` by default. Bins without an end are not drawn.
 #' @rdname pair_histogram
 #' @export
-plot.pair_histogram <- function(x, ..., log = FALSE) {
+plot.fsknn_pair_histogram <- function(x, ..., log = FALSE) {
   check_no_more(...)
   log <- check_flag(log, "log")
   rlang::check_installed("ggplot2", "to draw a histogram.")

@@ -53,6 +53,11 @@ facts_of_request <- function(request) {
   )
 }
 
+# Returns whether rows may have fewer than k neighbours, and then fewer edges.
+has_short_lists <- function(request) {
+  !is_within(request) && identical(request$na, "pairwise")
+}
+
 is_within <- function(request) {
   !is.null(request$within)
 }

@@ -37,9 +37,8 @@ tell_lines <- function(lines) {
 }
 
 find_somehow <- function(search, call) {
-  request <- search$request
-  if (!is_within(request) && identical(request$na, "pairwise")) {
-    return(find_pairwise(search, call))
+  if (has_short_lists(search$request)) {
+    return(find_short_lists(search, call))
   }
   find_in_parts_or_whole(search, call)
 }

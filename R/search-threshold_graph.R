@@ -31,13 +31,15 @@
 #' @param file,format Path of a file to which the edges are written during the
 #'   search, so that they need not fit in memory, and its format. `max_memory`
 #'   then limits the part in memory. The format is `"csv"`, the columns of the
-#'   data frame with all digits (the default if `file` ends in `.csv` or
-#'   `.csv.gz`). Or it is `"comet"`, CoMet's records (see [comet_files]), for
-#'   similarities of at least 0. `NULL` (default) writes no file. Not with
-#'   `subset`, `BPPARAM`, `checkpoint` or `na = "pairwise"`.
+#'   data frame with all digits. Or it is `"comet"`, CoMet's records, for
+#'   similarities of at least 0; or `"comet_bytes"`, one byte for each of all
+#'   pairs, for `"proportional"` and `"sorensen"` with `min_similarity = 0`,
+#'   which the CPU computes (see [write_edges()]). The default is the ending of
+#'   `file`, such as `.csv` or `.csv.gz`. `NULL` (default) writes no file. Not
+#'   with `subset`, `BPPARAM`, `checkpoint` or `na = "pairwise"`.
 #'
-#' @returns A data frame of class `knn_edges` with each pair of points once, in
-#'   the order of `from`, the earlier one in `x`, then of distance:
+#' @returns A data frame of class `fsknn_edges` with each pair of points once,
+#'   in the order of `from`, the earlier one in `x`, then of distance:
 #'   * `from`, `to`: the points, as row names of `x` if it has any (character),
 #'     otherwise as row numbers (integer);
 #'   * `distance`: double, as in [knn_search()];
@@ -48,10 +50,10 @@
 #'   The attribute `vertices` holds all points, including isolated ones.
 #'   [as_igraph()] makes an undirected graph of it.
 #'
-#'   With `file`, a list of class `found_file` instead, with a print method:
-#'   `file`, `format`, `what` (`"edge"`), `count` (their number), `metric`,
-#'   `min_similarity` and `num_points`. The file is in the order of the data
-#'   frame, and gets its name when it is complete.
+#'   With `file`, a list of class `fsknn_found_file` instead, with a print
+#'   method: `file`, `format`, `what` (`"edge"`), `count` (their number),
+#'   `metric`, `min_similarity` and `num_points`. The file is in the order of
+#'   the data frame, and gets its name when it is complete.
 #' @section Errors:
 #' Errors are those of [knn_search()]. The pairs are counted before memory for
 #' them is allocated. If they do not fit in it, or exceed the 2^31 - 1 rows of a
@@ -77,8 +79,12 @@ threshold_graph <- function(x, min_similarity, metric = "pearson",
   options <- verb_options("threshold_graph", ...)
   least <- check_similarity(min_similarity, options$metric)
   sink <- check_edge_file(file, format, least, subset, options)
+  options <- options_for_bytes(options, sink, least, logical(), current_env())
   search <- new_search(x, options, subset = subset, as_edges = TRUE)
   search <- ask_within(search, 1 - least, similarity = least)
+  if (identical(sink$format, "comet_bytes")) {
+    return(write_bytes_found(search, sink, "edge", 2, current_env()))
+  }
   if (!is.null(sink)) {
     return(write_found_edges(search, sink))
   }

@@ -27,7 +27,7 @@
 #'   also a limit for the answer, for which all free memory may be used by
 #'   default.
 #'
-#' @returns A list of class `knn_neighbours`, which prints as a summary. It
+#' @returns A list of class `fsknn_neighbours`, which prints as a summary. It
 #'   holds two lists with one entry for each point, in the order of `x` (of
 #'   `subset`, of `query`), each in order of (distance, index):
 #'   * `index`: integer vectors, the neighbours' row numbers in `x` (from 1);

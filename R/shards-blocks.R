@@ -18,7 +18,7 @@ shard_block <- function(shards, rows, distance, call) {
   if (!cpp_all_between(index, 1L, as.integer(shards$facts$points), TRUE)) {
     abort_shards(
       shards$folder, "It has neighbours that are none of the points.", call,
-      "{.code read_knn_shards(verify = TRUE)} says which file is damaged."
+      "{.code read_knn(verify = TRUE)} says which file is damaged."
     )
   }
   block <- list(index = index)
@@ -29,7 +29,7 @@ shard_block <- function(shards, rows, distance, call) {
     if (any(is.na(block$distance) & !is.na(index))) {
       abort_shards(
         shards$folder, "It has neighbours without a distance.", call,
-        "{.code read_knn_shards(verify = TRUE)} says which file is damaged."
+        "{.code read_knn(verify = TRUE)} says which file is damaged."
       )
     }
   }
@@ -59,7 +59,7 @@ check_shards_fit <- function(shards, each, arg, call) {
         "{.arg {arg}} must fit in memory here.",
         x = "It takes {format_bytes(needed)}, and the limit is
              {format_bytes(most)}.",
-        i = "See {.fn read_knn_shards} for what takes it by blocks, and
+        i = "See {.fn read_knn} for what takes it by blocks, and
              {.code options(fsknn.max_memory = )}."
       ),
       call
@@ -88,7 +88,7 @@ lists_of_shards <- function(shards, arg, call, at_once = 2^22) {
     if (!all(distance >= 0 & distance < Inf)) {
       abort_shards(
         shards$folder, "It has distances that are no lengths.", call,
-        "{.code read_knn_shards(verify = TRUE)} says which file is damaged."
+        "{.code read_knn(verify = TRUE)} says which file is damaged."
       )
     }
     in_core(cpp_add_to_lists(lists, block$index, block$distance), call)

@@ -3,7 +3,7 @@
 #' The neighbours of 20,000,000 points, 200 each, are 4e9 places: 48 GB, and
 #' more rows than a data frame can have. With `output = ` [knn_search()] and
 #' [knn_query()] write them to a folder, in shards of some rows each, and give
-#' what [read_knn_shards()] gives: index and distance as a
+#' what [read_knn()] gives: index and distance as a
 #' `DelayedArray::DelayedMatrix`, of which nothing is in memory until it is
 #' asked for.
 #'
@@ -18,8 +18,8 @@
 #'   chunks or compression. R sees them as rows x k; to programs in C or Python,
 #'   which count dimensions the other way round, they are k x rows.
 #' * `"bin"`: files `index-000001.ibin` and `distance-000001.fbin` (`.dbin` of
-#'   doubles), ... in the form of big-ann-benchmarks: see [bin_file()]. Numbers
-#'   count from 0 there, and -1 is no neighbour.
+#'   doubles), ... in the form of big-ann-benchmarks: see [read_points()].
+#'   Numbers count from 0 there, and -1 is no neighbour.
 #'
 #' A file has its name when it is whole and on the disk. The last one to come is
 #' `fsknn-shards`, a text that says what the answer is and has a digest of each
@@ -50,11 +50,11 @@
 #'   `"single"` with `"bin"`, as other programs read it. A distance that is too
 #'   large for a float is a `fsknn_file_error`.
 #'
-#' @returns An object of class `knn_output`, for `output = `.
+#' @returns An object of class `fsknn_output`, for `output = `.
 #' @section Errors:
 #' A folder that has something in it, or is in use, is a `fsknn_output_error`;
 #' a file that can't be written a `fsknn_file_error`.
-#' @seealso [read_knn_shards()]
+#' @seealso [read_knn()]
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
@@ -84,7 +84,7 @@ knn_output <- function(folder, format = c("hdf5", "bin"), ...,
       shard_rows = check_shard_rows(shard_rows, current_env()),
       precision = precision
     ),
-    class = "knn_output"
+    class = "fsknn_output"
   )
 }
 
@@ -119,7 +119,7 @@ check_shard_rows <- function(shard_rows, call) {
 }
 
 #' @export
-print.knn_output <- function(x, ...) {
+print.fsknn_output <- function(x, ...) {
   rows <- if (is.null(x$shard_rows)) {
     ""
   } else if (is.infinite(x$shard_rows)) {
@@ -147,7 +147,7 @@ check_output <- function(output, call = caller_env()) {
   if (is.null(output)) {
     return(NULL)
   }
-  if (!inherits(output, "knn_output")) {
+  if (!inherits(output, "fsknn_output")) {
     if (!rlang::is_string(output) || is.na(output) || !nzchar(output)) {
       given <- describe_value(output)
       abort_argument(
@@ -208,13 +208,13 @@ check_output_is_free <- function(output, call) {
     if (is.null(opened)) {
       abort_output(
         output, "It holds an answer already, which is damaged.", call,
-        "{.fn read_knn_shards} says what is wrong with it; delete the folder, or
+        "{.fn read_knn} says what is wrong with it; delete the folder, or
          give another."
       )
     }
     abort_output(
       output, "It holds an answer already.", call,
-      "{.fn read_knn_shards} opens it; give another folder, or delete this one."
+      "{.fn read_knn} opens it; give another folder, or delete this one."
     )
   }
   others <- files[files != shards_lock & !grepl(shard_file_form, files)]

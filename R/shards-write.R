@@ -126,7 +126,8 @@ answer_of <- function(search, output, call = caller_env()) {
   write_shards(
     rows_of, search$num_rows, columns, claim, facts_of_answer(search), call
   )
-  add_left_out(open_shards(output$given, output$folder, FALSE, call), search)
+  shards <- open_shards(output$given, output$folder, FALSE, call)
+  with_searched(add_left_out(shards, search), search)
 }
 
 # Returns the facts of an answer besides its size.
@@ -146,7 +147,7 @@ facts_of_answer <- function(search) {
 }
 
 is_answer_long <- function(search, columns) {
-  is.null(search$options$long) && !identical(search$request$na, "pairwise") &&
+  is.null(search$options$long) && !has_short_lists(search$request) &&
     12 * search$num_rows * columns > max_memory_of(search$options)
 }
 

@@ -57,8 +57,8 @@
 #'
 #' Exchanging is exact for known means and spreads; with those of the samples
 #' themselves it is nearly so, for all but the smallest groups (see
-#' `inst/bench/calibration_contrast.R`, whose figures are in the vignette
-#' "significance"). Where values have heavy tails or outliers, `"spearman"` is
+#' `inst/bench/calibration_contrast.R`, whose figures are in the site's article
+#' "calibration"). Where values have heavy tails or outliers, `"spearman"` is
 #' safer: with Pearson's r of t-distributed values (3 degrees of freedom, 20
 #' samples a group) some edge has a `p_adjusted` below 0.05 in 14% of data sets
 #' of no difference, with Spearman's in 5%.
@@ -299,7 +299,7 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
     edges$from <- cpp_names_at(names, edges$from)
     edges$to <- cpp_names_at(names, edges$to)
   }
-  structure(
+  contrast <- structure(
     list(
       points = points,
       edges = structure(
@@ -314,6 +314,7 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
     ),
     class = "fsknn_contrast"
   )
+  with_searched(contrast, search)
 }
 
 points_of_contrast <- function(found, search) {

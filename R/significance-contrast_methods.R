@@ -16,6 +16,7 @@ format.fsknn_contrast <- function(x, ...) {
       paste(groups, collapse = ", ")
     ),
     paste(facts, collapse = ", "),
+    format_searched(x),
     describe_shares(x)
   )
 }

@@ -4,6 +4,7 @@
 #' @export
 print.fsknn_significance <- function(x, ..., n = 10) {
   cat(format_edges_header(x), "\n", sep = "")
+  cat_searched(x, points = FALSE)
   cat(paste0(format_significance(x), "\n"), sep = "")
   # The most significant edges are printed first.
   by <- x[[significance_column(x)]]

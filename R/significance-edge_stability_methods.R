@@ -4,6 +4,7 @@
 #' @export
 print.fsknn_stability <- function(x, ..., n = 10) {
   cat(format_edges_header(x), "\n", sep = "")
+  cat_searched(x, points = FALSE)
   cat(paste0(format_stability(x), "\n"), sep = "")
   print_first_edges(x, n, ...)
   invisible(x)

@@ -41,9 +41,9 @@
 #'   options][run_options()], by name, or collected as `options = `. `constant`
 #'   is about other points. The point itself must have a value.
 #'
-#' @returns A data frame with k rows for each point or outcome (fewer where
-#'   `na = "pairwise"` leaves fewer neighbours), the nearest first, and the
-#'   columns
+#' @returns A data frame of class `fsknn_nearest`, which prints with a header.
+#'   It has k rows for each point or outcome (fewer where `na = "pairwise"`
+#'   leaves fewer neighbours), the nearest first, and the columns
 #'   * `point`: the name of what was asked for (of a row without a name its
 #'     number), where there were several, or outcomes in a list;
 #'   * `rank`: 1 to k;
@@ -270,7 +270,40 @@ table_of_nearest <- function(found, search, judged = NULL) {
   table <- as.data.frame(columns, stringsAsFactors = FALSE)
   attr(table, "null") <- judged$null
   attr(table, "num_covariates") <- num_covariates(search$request)
-  add_left_out(table, search)
+  class(table) <- c("fsknn_nearest", "data.frame")
+  with_searched(add_left_out(table, search), search)
+}
+
+# Rows keep the record of the search. Without indices or distances, it is a
+# plain data frame.
+#' @export
+`[.fsknn_nearest` <- function(x, ...) {
+  result <- NextMethod()
+  if (!is.data.frame(result)) {
+    return(result)
+  }
+  is_whole <- all(c("index", "distance") %in% names(result))
+  if (!is_whole) {
+    return(as.data.frame(result))
+  }
+  attr(result, "searched") <- attr(x, "searched", exact = TRUE)
+  result
+}
+
+# data.frame() calls this method, too, and passes further arguments.
+#' @method as.data.frame fsknn_nearest
+#' @export
+as.data.frame.fsknn_nearest <- function(x, ...) {
+  attr(x, "searched") <- NULL
+  class(x) <- "data.frame"
+  x
+}
+
+#' @export
+print.fsknn_nearest <- function(x, ...) {
+  cat_searched(x)
+  NextMethod()
+  invisible(x)
 }
 
 # Returns the names of the requested points or outcomes if there are several.

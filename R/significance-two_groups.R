@@ -56,7 +56,7 @@ bind_two <- function(x, groups, strata, permuted, options, call) {
     input_of_query(options$input, x[[2]], x[[1]], "x[[2]]", call)
   )
   parts <- Map(function(one, input) {
-    in_memory(read_points(one, input, "x", call), "x", call)
+    in_memory(take_points(one, input, "x", call), "x", call)
   }, x, inputs)
   sizes <- vapply(parts, function(part) nrow(part$values), 1L)
   if (sizes[[1]] != sizes[[2]]) {
@@ -150,7 +150,7 @@ drop_groupless <- function(taken, call) {
     return(taken)
   }
   options <- taken$options
-  points <- in_memory(read_points(taken$x, options$input, "x", call), "x", call)
+  points <- in_memory(take_points(taken$x, options$input, "x", call), "x", call)
   if (is_metafeatures(points$values)) {
     abort_no_metafeatures(call)
   }

@@ -32,7 +32,7 @@
 #' @inheritParams run_options
 #' @inheritParams knn_search
 #'
-#' @returns A list of class `alpha_beta_k`, with a print method:
+#' @returns A list of class `fsknn_alpha_beta_k`, with a print method:
 #'   * `index`: integer, the rows chosen, in increasing order (of an
 #'     [mdl_filter()]: rows of the matrix that it was made from);
 #'   * `features`: their names, or `NULL` where `x` has no row names;
@@ -144,7 +144,7 @@ alpha_beta_k <- function(x, class = NULL, alpha = "max", beta = "max", ...,
       solver = found$solver,
       seconds = as.double(Sys.time() - started, units = "secs")
     ),
-    class = "alpha_beta_k"
+    class = "fsknn_alpha_beta_k"
   )
 }
 
@@ -191,7 +191,7 @@ most_agreement <- function(cover, alpha, seconds, call) {
 # Returns levels as an integer matrix, the class, and the user's numbers of the
 # rows.
 cover_input <- function(x, class, num_threads, call = caller_env()) {
-  if (inherits(x, "mdl_filter")) {
+  if (inherits(x, "fsknn_mdl_filter")) {
     check_some_rows(nrow(x$levels), "{.arg x} keeps no row.", call)
     class <- if (is.null(class)) {
       x$class
@@ -347,14 +347,14 @@ abort_pair_demand <- function(value, arg, most, pair, cover, call) {
 # --- print -------------------------------------------------------------------
 
 #' @export
-print.alpha_beta_k <- function(x, ..., n = 10) {
+print.fsknn_alpha_beta_k <- function(x, ..., n = 10) {
   cat(format(x, n = n), sep = "\n")
   invisible(x)
 }
 
-#' @method format alpha_beta_k
+#' @method format fsknn_alpha_beta_k
 #' @export
-format.alpha_beta_k <- function(x, ..., n = 10) {
+format.fsknn_alpha_beta_k <- function(x, ..., n = 10) {
   size <- if (x$k == x$lower_bound) {
     "no smaller set does"
   } else {

@@ -34,7 +34,7 @@
 #' @inheritParams run_options
 #' @inheritParams knn_search
 #'
-#' @returns A list of class `mdl_filter`, with a print method:
+#' @returns A list of class `fsknn_mdl_filter`, with a print method:
 #'   * `cuts`: a list with one numeric vector for each row of `x`, the accepted
 #'     cuts in increasing order; `numeric(0)` where there are none. A value that
 #'     equals a cut lies below it. Row names are kept.
@@ -47,8 +47,8 @@
 #'     lowest interval: what [alpha_beta_k()] takes.
 #'   * `class`: the class of each sample, a factor.
 #'
-#' `mdl_discretise()` gives an integer matrix with one row for each row kept,
-#' and the samples of its `x` in columns.
+#' `predict()` gives an integer matrix with one row for each row kept, and the
+#' samples of `newdata` in columns.
 #'
 #' @section Errors:
 #' A wrong argument, a value that is missing or not finite, or a class with
@@ -74,7 +74,7 @@
 #' f <- mdl_filter(t(iris[, 1:4]), iris$Species)
 #' f
 #' f$cuts
-#' table(mdl_discretise(t(iris[, 1:4]), f)["Petal.Length", ], iris$Species)
+#' table(predict(f, t(iris[, 1:4]))["Petal.Length", ], iris$Species)
 mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
   check_no_more(...)
   check_supplied(x)
@@ -100,30 +100,24 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
     class = class
   )
   filter$levels <- levels_by(filter, points$values, num_threads)
-  structure(filter, class = "mdl_filter")
+  structure(filter, class = "fsknn_mdl_filter")
 }
 
 #' @rdname mdl_filter
-#' @param filter What `mdl_filter()` gave. `mdl_discretise()` applies its cuts
-#'   to the same features of the same or of other samples: `x` has all rows that
-#'   the filter was made from, or those that it keeps, in that order or by name.
-#'   Missing values stay
-#'   missing.
+#' @param object A filter, as `mdl_filter()` returns it.
+#' @param newdata The same features of the same or of other samples, in all that
+#'   `mdl_filter()` takes: all rows that the filter was made from, or those that
+#'   it keeps, in that order or by name. `predict()` applies the filter's cuts
+#'   to them. Missing values stay missing.
+#' @method predict fsknn_mdl_filter
 #' @export
-mdl_discretise <- function(x, filter, ..., num_threads = NULL) {
+predict.fsknn_mdl_filter <- function(object, newdata, ..., num_threads = NULL) {
   check_no_more(...)
-  check_supplied(x)
-  check_supplied(filter)
-  if (!inherits(filter, "mdl_filter")) {
-    given <- describe_type(filter)
-    abort_argument(
-      "{.arg filter} must be the result of {.fn mdl_filter}, not {given}.",
-      current_env()
-    )
-  }
+  check_supplied(newdata)
   num_threads <- check_num_threads(num_threads)
-  points <- in_memory(as_points(expression_of(x)))
-  levels_by(filter, filter_rows(filter, points), num_threads)
+  values <- expression_of(newdata, "newdata")
+  points <- in_memory(as_points(values, "newdata"), "newdata")
+  levels_by(object, filter_rows(object, points), num_threads)
 }
 
 # Returns all rows that the filter was made from, or those it keeps, in its
@@ -135,7 +129,7 @@ filter_rows <- function(filter, points, call = caller_env()) {
   if (given != all && given != kept) {
     abort_argument(
       c(
-        "{.arg x} must have the rows that {.arg filter} was made from
+        "{.arg newdata} must have the rows that the filter was made from
          ({format_count(all)}) or those that it keeps ({format_count(kept)}).",
         x = "It has {format_count(given)}."
       ),
@@ -146,7 +140,9 @@ filter_rows <- function(filter, points, call = caller_env()) {
   if (given != all) {
     wanted <- wanted[filter$keep]
   }
-  at <- match_order(points$names, wanted, words_of_rows("filter"), call)
+  at <- match_order(
+    points$names, wanted, words_of_rows("object", "newdata"), call
+  )
   if (is.null(at)) points$values else points$values[at, , drop = FALSE]
 }
 
@@ -165,14 +161,14 @@ levels_by <- function(filter, values, num_threads, call = caller_env()) {
 }
 
 #' @export
-print.mdl_filter <- function(x, ..., n = 5) {
+print.fsknn_mdl_filter <- function(x, ..., n = 5) {
   cat(format(x, n = n), sep = "\n")
   invisible(x)
 }
 
-#' @method format mdl_filter
+#' @method format fsknn_mdl_filter
 #' @export
-format.mdl_filter <- function(x, ..., n = 5) {
+format.fsknn_mdl_filter <- function(x, ..., n = 5) {
   all <- length(x$keep)
   kept <- sum(x$keep)
   sizes <- table(x$class)
@@ -214,10 +210,10 @@ percent <- function(share) {
 }
 
 #' @rdname results
-#' @method as.data.frame mdl_filter
+#' @method as.data.frame fsknn_mdl_filter
 #' @export
-as.data.frame.mdl_filter <- function(x, row.names = NULL, optional = FALSE,
-                                     ...) {
+as.data.frame.fsknn_mdl_filter <- function(x, row.names = NULL,
+                                           optional = FALSE, ...) {
   check_no_more(...)
   columns <- list(row = seq_along(x$keep))
   columns$name <- names(x$keep)
@@ -234,9 +230,9 @@ as.data.frame.mdl_filter <- function(x, row.names = NULL, optional = FALSE,
 }
 
 #' @rdname results
-#' @method summary mdl_filter
+#' @method summary fsknn_mdl_filter
 #' @export
-summary.mdl_filter <- function(object, ...) {
+summary.fsknn_mdl_filter <- function(object, ...) {
   check_no_more(...)
   gain <- object$gain[object$keep]
   structure(
@@ -248,7 +244,7 @@ summary.mdl_filter <- function(object, ...) {
       cuts = table(lengths(object$cuts)[object$keep], dnn = NULL),
       gain = stats::quantile(gain, c(0, 0.25, 0.5, 0.75, 1))
     ),
-    class = "summary.mdl_filter"
+    class = "summary.fsknn_mdl_filter"
   )
 }
 
@@ -260,7 +256,7 @@ class_entropy <- function(class) {
 }
 
 #' @export
-print.summary.mdl_filter <- function(x, ...) {
+print.summary.fsknn_mdl_filter <- function(x, ...) {
   cat(x$lines, sep = "\n")
   if (x$kept > 0) {
     gain <- sprintf("%.3f", x$gain)
@@ -274,9 +270,9 @@ print.summary.mdl_filter <- function(x, ...) {
 }
 
 #' @rdname results
-#' @method plot mdl_filter
+#' @method plot fsknn_mdl_filter
 #' @export
-plot.mdl_filter <- function(x, ...) {
+plot.fsknn_mdl_filter <- function(x, ...) {
   check_no_more(...)
   rlang::check_installed("ggplot2", "to draw a filter.")
   kept <- order(-x$gain, seq_along(x$gain))

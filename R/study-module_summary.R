@@ -135,7 +135,7 @@ read_module_points <- function(x, options, call = caller_env()) {
   options$metric <- check_metric("pearson")
   # Only outcomes are adjusted.
   options["adjust"] <- list(NULL)
-  points <- read_points(x, options$input, "x", call = call)
+  points <- take_points(x, options$input, "x", call = call)
   points <- bring_all(points, NULL, options, call)$points
   if (!is.matrix(points$values)) {
     abort_no_metafeatures(call)
@@ -155,7 +155,7 @@ read_module_points <- function(x, options, call = caller_env()) {
 
 # A module for each point, NA for none: a factor.
 check_membership <- function(clusters, points, call = caller_env()) {
-  of <- if (inherits(clusters, "mst_knn")) {
+  of <- if (inherits(clusters, "fsknn_mst_knn")) {
     clusters$membership
   } else if (inherits(clusters, "communities")) {
     values <- igraph::membership(clusters)

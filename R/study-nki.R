@@ -22,7 +22,7 @@
 #' probes x patients), `scale` (log10 ratio = `expr / scale`), `probe`,
 #' `symbol`, `sample` and `clinical` (a data frame with one row a patient).
 #'
-#' @param data Which patients and probes: `"nki295"` (default), `"vantveer78"`
+#' @param dataset Which patients and probes: `"nki295"` (default), `"vantveer78"`
 #'   or `"vantveer78_876"`: see below.
 #' @param ... Must be empty.
 #' @param folder A folder to read from, and from nowhere else; `NULL` (default)
@@ -77,10 +77,10 @@
 #'   complete <- stats::complete.cases(SummarizedExperiment::assay(study))
 #'   nearest_to(study[complete, ], "clinical metastasis", k = 5)
 #' }
-nki_study <- function(data = c("nki295", "vantveer78", "vantveer78_876"), ...,
-                      folder = NULL) {
+nki_study <- function(dataset = c("nki295", "vantveer78", "vantveer78_876"),
+                      ..., folder = NULL) {
   check_no_more(...)
-  data <- check_choice(data, names(study_files), "data")
+  dataset <- check_choice(dataset, names(study_files), "dataset")
   check_folder(folder)
   # The package is only located: loading takes seconds, in vain if there are no
   # data.
@@ -92,7 +92,7 @@ nki_study <- function(data = c("nki295", "vantveer78", "vantveer78_876"), ...,
            {.code BiocManager::install(\"SummarizedExperiment\")}."
     ))
   }
-  find_study(data, folder)
+  find_study(dataset, folder)
 }
 
 # Files in a data folder.

@@ -12,8 +12,8 @@
 #'   the last bin), `triples`, how many are in it (double), and `and_above`, how
 #'   many are in it or above: so many [threshold_triples()] gives for
 #'   `min_similarity = lower`. Its attributes `below` and `above` hold how many
-#'   are in no bin, `checksum` is as in [threshold_triples()]. Counts of all
-#'   stages are put together by [combine_triples()].
+#'   are in no bin, `checksum` is as in [threshold_triples()]. The
+#'   counts of all stages are combined by [rbind()][rbind.fsknn_triples].
 #'
 #'   Some of its rows or columns are a plain data frame.
 #'
@@ -53,11 +53,12 @@ is_triple_histogram <- function(x) {
 
 new_triple_histogram <- function(found, search) {
   asked <- search$request$triples
-  counts_by_bin(
+  histogram <- counts_by_bin(
     asked$breaks, found$counts, metric = search$options$metric$name,
     num_points = nrow(search$points$values), stage = stage_attribute(asked),
     checksum = found$checksum
   )
+  with_searched(histogram, search)
 }
 
 # `counts` has the numbers below, in each bin, and above.
@@ -84,7 +85,8 @@ add_histograms <- function(parts) {
   counts_by_bin(
     c(first$lower, first$upper[[nrow(first)]]), counts,
     metric = attr(first, "metric"), num_points = attr(first, "num_points"),
-    checksum = add_checksums(vapply(parts, attr, "", "checksum"))
+    checksum = add_checksums(vapply(parts, attr, "", "checksum")),
+    searched = searched_in_all(parts)
   )
 }
 
@@ -107,7 +109,7 @@ check_triple_breaks <- function(breaks, call = caller_env()) {
 }
 
 histogram_attributes <- c(
-  "below", "above", "metric", "num_points", "stage", "checksum"
+  "below", "above", "metric", "num_points", "stage", "checksum", "searched"
 )
 
 # A part of the bins is a plain data frame, because the counts outside, the
@@ -135,6 +137,7 @@ print.fsknn_triple_histogram <- function(x, ...) {
     ", ", attr(x, "metric")
   )
   cat(header, "\n", sep = "")
+  cat_searched(x)
   table <- as.data.frame(x)
   counted <- c("triples", "and_above")
   table[counted] <- lapply(table[counted], format_counts)

@@ -6,7 +6,7 @@ is_triples <- function(x) {
 
 triple_attributes <- c(
   "vertices", "metric", "min_similarity", "num_features", "query", "stage",
-  "checksum"
+  "checksum", "searched"
 )
 
 # Rows of triples stay triples. Without one of the point columns, they become a
@@ -44,17 +44,10 @@ as.data.frame.fsknn_triples <- function(x, row.names = NULL, optional = FALSE,
   x
 }
 
-# Joined rows of several answers are a data frame. To combine stages, there is
-# combine_triples(), which checks that they belong together.
-#' @method rbind fsknn_triples
-#' @export
-rbind.fsknn_triples <- function(..., deparse.level = 1) {
-  do.call(rbind, lapply(list(...), as.data.frame))
-}
-
 #' @export
 print.fsknn_triples <- function(x, ..., n = 10) {
   cat(format_triples_header(x), "\n", sep = "")
+  cat_searched(x, points = FALSE)
   shown <- min(nrow(x), n)
   if (shown > 0) {
     top <- as.data.frame(x[seq_len(shown), , drop = FALSE])

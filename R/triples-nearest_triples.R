@@ -60,11 +60,12 @@ new_nearest_triples <- function(found, search) {
     if (!is.null(names)) rownames(part) <- names[of]
     part
   })
-  structure(
+  nearest <- structure(
     answer, class = "fsknn_nearest_triples", point = of,
     names_of_points = names, metric = search$options$metric$name,
     checksum = found$checksum
   )
+  with_searched(nearest, search)
 }
 
 check_triple_k <- function(k, search, call = caller_env()) {
@@ -126,6 +127,7 @@ format.fsknn_nearest_triples <- function(x, ...) {
       "Triples of ", tally(nrow(x$similarity), "point"), ": ",
       format_count(ncol(x$similarity)), " each, ", attr(x, "metric")
     ),
+    format_searched(x),
     if (none > 0) paste("Points with none:", format_count(none)),
     if (some) paste("Similarities:", paste(ends, collapse = " to ")),
     paste(

@@ -261,7 +261,7 @@ new_triples <- function(found, search) {
       columns[[end]] <- cpp_names_at(points$names, columns[[end]])
     }
   }
-  structure(
+  triples <- structure(
     columns,
     row.names = .set_row_names(length(columns$similarity)),
     class = c("fsknn_triples", "data.frame"),
@@ -275,6 +275,7 @@ new_triples <- function(found, search) {
     stage = stage_attribute(asked),
     checksum = found$checksum
   )
+  with_searched(triples, search)
 }
 
 # `estimated` says that the number is from a sample. `fits` is the lowest

@@ -55,7 +55,7 @@
 #'   same.
 #' @param stage Two whole numbers, `c(i, of)`: only stage i of so many. The
 #'   triples of all stages are those of the whole search, each once:
-#'   [combine_triples()] puts them together.
+#'   [rbind()][rbind.fsknn_triples] combines them.
 #' @param path `"auto"` (default), `"pairs"` or `"all"`: see the Details of
 #'   [threshold_triples()]. The answer is the same.
 #' @param ... [Point options][point_options()] and [run
@@ -63,11 +63,14 @@
 #'   = "isolate"` leaves points that are all zeros, which have no similarity,
 #'   in no triple. Points must fit in `max_device_memory`. `max_memory` is a
 #'   limit for the answer, for which all free memory may be used by default.
-#' @param file,format Path of a file that the triples go into while they are
-#'   searched for, so that they need not fit in memory; and what it is: `"csv"`,
-#'   the columns of the data frame with all digits (the default where `file`
-#'   ends in `.csv` or `.csv.gz`), or `"comet"`, CoMet's records (see
-#'   [comet_files]). `NULL` (default): no file.
+#' @param file,format Path of a file to which the triples are written during the
+#'   search, so that they need not fit in memory, and its format: `"csv"`, the
+#'   columns of the data frame with all digits; `"comet"`, CoMet's records; or
+#'   `"comet_bytes"`, one byte for each of all triples, with
+#'   `min_similarity = 0` and without `query`, `stages`, `stage`, `BPPARAM` and
+#'   `checkpoint`, which the CPU computes (see [write_edges()]). The default is
+#'   the ending of `file`, such as `.csv` or `.csv.gz`. `NULL` (default): no
+#'   file.
 #'
 #' @returns A data frame of class `fsknn_triples` with each triple once, in the
 #'   order of its points in `x`:
@@ -83,13 +86,13 @@
 #'   does not depend on their order; those of the stages of a search add up to
 #'   that of the whole (modulo 2^64).
 #'
-#'   With `file` a list of class `found_file` instead, with a print method:
-#'   `file`, `format`, `what` (`"triple"`), `count` (how many), `metric`,
-#'   `min_similarity`, `num_points`, `checksum`, `stage` and, with `query`,
-#'   `num_queries`. The file has the order of the data frame, whatever the
-#'   stages or workers; with `query` triples stand by the first of those points
-#'   that they have, in the order of `x`. It is named when it is whole. With
-#'   `BPPARAM` or `checkpoint` a task's triples must fit in memory: more
+#'   With `file` a list of class `fsknn_found_file` instead, with a print
+#'   method: `file`, `format`, `what` (`"triple"`), `count` (how many),
+#'   `metric`, `min_similarity`, `num_points`, `checksum`, `stage` and, with
+#'   `query`, `num_queries`. The file has the order of the data frame, whatever
+#'   the stages or workers; with `query` triples stand by the first of those
+#'   points that they have, in the order of `x`. It is named when it is whole.
+#'   With `BPPARAM` or `checkpoint` a task's triples must fit in memory: more
 #'   `stages` make tasks smaller.
 #' @section Errors:
 #' As for [knn_search()]. The triples are counted before memory for them is
@@ -106,7 +109,7 @@
 #' @seealso [triple_plan()] for what a search will be like, [nearest_triples()]
 #'   for the best triples of each point, [triple_histogram()] to choose a
 #'   threshold, [as_igraph()] and [write_edges()] for graphs of triples,
-#'   [write_comet_metrics()], `vignette("triples")`.
+#'   `vignette("triples")`.
 #' @export
 #' @examples
 #' x <- matrix(rexp(60 * 12), nrow = 60)
@@ -136,7 +139,18 @@ threshold_triples <- function(x, min_similarity,
   least <- check_similarity(min_similarity, options$metric)
   stages <- check_stages(stages, stage)
   sink <- check_found_file(file, format)
+  options <- options_for_bytes(
+    options, sink, least,
+    c(
+      query = !is.null(query), stages = !is.null(stages$tasks),
+      stage = stages$stage[[2]] > 1
+    ),
+    current_env()
+  )
   search <- new_triple_search(x, options, query, named = TRUE)
+  if (identical(sink$format, "comet_bytes")) {
+    return(write_bytes_found(search, sink, "triple", 3, current_env()))
+  }
   search <- ask_triples(
     search, "threshold", stages, least = least, path = path,
     to_file = !is.null(sink), most = most_triples(search, !is.null(sink))

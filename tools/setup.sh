@@ -31,7 +31,7 @@ pictures r-bioc-all             R:ALL
 html     r-cran-knitr           R:knitr
 html     r-cran-rmarkdown       R:rmarkdown
 html     pandoc                 command:pandoc
-html     r-bioc-multtest        R:multtest
+test     r-bioc-multtest        R:multtest
 html     r-cran-patchwork       R:patchwork
 demo     r-bioc-annotate        R:annotate
 pages    r-bioc-delayedarray    R:DelayedArray
@@ -45,6 +45,7 @@ pages    r-bioc-scran           R:scran
 pages    r-bioc-scater          R:scater
 pages    r-bioc-destiny         R:destiny
 pages    r-cran-rspectra        R:RSpectra
+pages    r-cran-rtsne           R:Rtsne
 pages    r-bioc-hdf5array       R:HDF5Array
 pages    r-cran-survival        R:survival
 pages    r-bioc-annotationdbi   R:AnnotationDbi

@@ -80,7 +80,7 @@ same cpp
   library(fsknn)
   stopifnot(c("ruzicka", "chisquare") %in% fsknn:::metric_table()$name)
   testthat::test_dir(
-    ".", filter = "^(exactness|knn_search|knn_query|metrics)$",
+    ".", filter = "^(exactness|search-(knn_search|knn_query|metrics))$",
     package = "fsknn", load_package = "installed", reporter = "summary",
     stop_on_failure = TRUE
   )

@@ -310,7 +310,7 @@ gpu_cases <- data.frame(
 )
 
 run_gpu <- function() {
-  devices <- cuda_devices()
+  devices <- knn_backends()$devices$cuda
   if (nrow(devices) == 0) {
     cat("No GPU is here: nothing was run.", attr(devices, "reason"), "\n")
     return(invisible())

@@ -117,8 +117,8 @@ check_cibm_value <- function(x, file, bytes) {
   )
   # Some names can be read, and not be written.
   if (all(can_be_written(c(names, as.character(attr(x, "classes")))))) {
-    fsknn::write_cibm(x, file)
-    stopifnot(identical(fsknn::read_cibm(file), x))
+    fsknn::write_points(x, file, "cibm")
+    stopifnot(identical(fsknn::read_points(file, "cibm"), x))
   }
 }
 
@@ -142,8 +142,10 @@ check_knn_value <- function(edges, file, bytes) {
   }
 }
 
+read_cibm <- function(file) fsknn::read_points(file, "cibm")
+
 formats <- list(
-  list(right = right_cibm, read = fsknn::read_cibm, check = check_cibm_value),
+  list(right = right_cibm, read = read_cibm, check = check_cibm_value),
   list(right = right_knn, read = fsknn::read_knn, check = check_knn_value)
 )
 

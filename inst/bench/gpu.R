@@ -42,7 +42,7 @@ all_sections <- c(
 sections <- if (length(words) == 0) all_sections else words
 stopifnot("No such section." = sections %in% c(all_sections, "large"))
 need_gpu()
-gpus <- cuda_devices()
+gpus <- knn_backends()$devices$cuda
 threads <- parallel::detectCores()
 
 # --- One measurement ----------------------------------------------------------

@@ -166,7 +166,7 @@ small <- function() {
 
 large <- function() {
   x <- normal(10000, 60)
-  all <- cuda_devices()$device
+  all <- knn_backends()$devices$cuda$device
   for (metric in c("pearson", "manhattan")) {
     for (devices in unique(c(as.list(all), list(all, rev(all))))) {
       for (chunk_size in c(64, 1000, 4096)) {

@@ -30,7 +30,7 @@ system(sprintf(
   "%s -e %s > /dev/null 2>&1 & echo $! > %s", rscript, shQuote(hog), pid_file
 ))
 while (!file.exists(ready) || length(readLines(ready)) == 0) Sys.sleep(0.1)
-before <- cuda_devices()$memory_free[[1]]
+before <- knn_backends()$devices$cuda$memory_free[[1]]
 say("another process leaves %s bytes, seen here %.0f", readLines(ready), before)
 stopifnot(before < 3e9)
 
@@ -51,7 +51,7 @@ if (inherits(large, "error")) {
   say("the search found its way in what is left")
 }
 stopifnot(
-  identical(cuda_devices()$memory_free[[1]], before),
+  identical(knn_backends()$devices$cuda$memory_free[[1]], before),
   identical(knn_search(x[1:2000, ], 5, backend = "cuda"), expected)
 )
 tools::pskill(as.integer(readLines(pid_file)))
@@ -71,10 +71,11 @@ writeLines(conditionMessage(first))
 stopifnot(
   inherits(first, "fsknn_cuda_error"), first$sticky,
   identical(conditionMessage(first), conditionMessage(second)), seconds < 1,
-  !knn_backends()$usable[[2]], nrow(cuda_devices(start = TRUE)) == 0
+  !knn_backends()$usable[[2]],
+  nrow(knn_backends(start = TRUE)$devices$cuda) == 0
 )
 print(knn_backends())
-print(cuda_devices())
+print(knn_backends()$devices$cuda)
 stopifnot(
   identical(knn_search(x[1:2000, ], 5, backend = "cpu"), expected),
   identical(knn_search(x[1:2000, ], 5), expected)

@@ -329,5 +329,5 @@ need_gpu <- function() {
   if (!fsknn::knn_backends()$usable[[2]]) {
     stop(fsknn::knn_backends()$detail[[2]])
   }
-  print(fsknn::cuda_devices())
+  print(fsknn::knn_backends()$devices$cuda)
 }

@@ -26,7 +26,8 @@ stopifnot(
   "Sections are table2, table3, figure4." = sections %in% all_sections,
   "--where takes gpu, gpus, cpu." = wanted %in% c("gpu", "gpus", "cpu")
 )
-gpus <- if (knn_backends()$usable[[2]]) nrow(cuda_devices()) else 0
+gpu_table <- knn_backends()$devices$cuda
+gpus <- nrow(gpu_table)
 wanted <- setdiff(wanted, c(if (gpus < 1) "gpu", if (gpus < 2) "gpus"))
 if (length(wanted) == 0) {
   stop("Nothing to time here: no GPU, and --where without \"cpu\".")
@@ -34,7 +35,7 @@ if (length(wanted) == 0) {
 many <- min(gpus, 4)
 threads <- knn_plan(c(10, 3), k = 1, backend = "cpu")$num_threads
 machine <- paste0(
-  if (gpus > 0) paste0(gpus, " x ", cuda_devices()$name[[1]], ", "),
+  if (gpus > 0) paste0(gpus, " x ", gpu_table$name[[1]], ", "),
   cpu_name(), ", ", threads, " threads"
 )
 say(machine)

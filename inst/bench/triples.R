@@ -40,7 +40,7 @@ threads <- as.integer(option(
   "threads", if (where == "cpu") 1 else fsknn:::default_num_threads()
 ))
 machine <- if (backend == "cuda") {
-  cuda_devices()$name[[1]]
+  knn_backends()$devices$cuda$name[[1]]
 } else {
   paste0(cpu_name(), ", ", threads, if (threads == 1) " thread" else " threads")
 }

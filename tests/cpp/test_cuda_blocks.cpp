@@ -22,6 +22,7 @@
 #include "cuda/plan/block_pairs.hpp"
 #include "cuda/plan/plan.hpp"
 #include "cuda/search/pair_lists.hpp"
+#include "float_pairs.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cuda;
@@ -170,44 +171,22 @@ double as_half(double x) {
 }  // namespace
 
 TEST_CASE("no pair at a limit is filtered out by differences") {
-  for (const char* const name :
-       {"manhattan", "chebyshev", "proportional", "sorensen", "jaccard"}) {
-    const MetricEntry& metric = find_metric(name, "signed");
+  for (const MetricEntry& metric : all_metrics()) {
+    if (!is_elementwise(metric)) continue;
     for (const Matrix& matrix : hard_cases(24, 19)) {
       const Prepared all(metric, matrix);
       if (all.points.size() < 2) continue;
-      const std::int64_t depth = all.points.padded;
-      const ElementwiseScale scale =
-          elementwise_scale(all.points.rows.data(), all.points.size(), depth);
-      const ElementwiseRule rule =
-          elementwise_rule(metric, depth, scale.inverse_unit);
-      std::vector<float> entries;
-      std::vector<RowBounds> bounds;
-      for (std::int64_t i = 0; i < all.points.size(); ++i) {
-        RowTerms terms;
-        for (std::int64_t f = 0; f < depth; ++f)
-          entries.push_back(
-              filter_entry(rule, all.points.row(Place{i})[f],
-                           scale.centre[static_cast<std::size_t>(f)], terms));
-        bounds.push_back(row_bounds(rule, terms, all.points.sums[i]));
-      }
+      const FloatRows rows(metric, all.points, all.points.size());
+      const ElementwiseRule& rule = rows.rule;
       SimilarityUnits units;
       units.scale = is_proportion(rule.kind) ? 1.0 : rule.inverse_unit;
       const Passed passed =
           check_limits(all, units, [&](std::int64_t i, std::int64_t j) {
-            float sum = 0.0f;
-            for (std::int64_t f = 0; f < depth; ++f) {
-              const float t =
-                  std::fabs(entries[static_cast<std::size_t>(i * depth + f)] -
-                            entries[static_cast<std::size_t>(j * depth + f)]);
-              sum =
-                  rule.kind == FilterKind::largest ? std::max(sum, t) : sum + t;
-            }
-            return upper_similarity(rule.kind, sum,
-                                    bounds[static_cast<std::size_t>(i)],
-                                    bounds[static_cast<std::size_t>(j)]);
+            return upper_similarity(rule.kind, rows.differences(i, j),
+                                    rows.bounds[static_cast<std::size_t>(i)],
+                                    rows.bounds[static_cast<std::size_t>(j)]);
           });
-      CAPTURE(name);
+      CAPTURE(metric.name);
       CAPTURE(matrix.name);
       CHECK(passed.dropped == 0);
       if (matrix.name == "normal") {

@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -75,25 +77,18 @@ std::vector<RowsInForm> forms_of(const FilterAsked& in) {
   return forms;
 }
 
-std::string names_of(const std::vector<RowsInForm>& forms) {
-  std::string names;
-  for (const RowsInForm& rows : forms)
-    names += (names.empty() ? "" : ", ") + std::string(name_of(rows.numbers()));
-  return names.empty() ? "-" : names;
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words)
+    text += (text.empty() ? "" : ", ") + word;
+  return text;
 }
 
-/// Metrics with different properties.
-struct Metrics {
-  const char* name;
-  const char* words;
-};
-constexpr Metrics kMetrics[] = {
-    {"pearson", "correlations, cosine"},
-    {"euclidean", "Euclidean"},
-    {"inner_product", "inner product"},
-    {"manhattan", "Manhattan, proportional, Bray-Curtis"},
-    {"chebyshev", "Chebyshev"},
-    {"jaccard", "Jaccard, Sorensen"}};
+std::string names_of(const std::vector<RowsInForm>& forms) {
+  std::vector<std::string> names;
+  for (const RowsInForm& rows : forms) names.push_back(name_of(rows.numbers()));
+  return names.empty() ? "-" : joined(names);
+}
 
 /// Empty if common samples do not support the metric.
 std::string cell(FilteredSearch search, const char* metric) {
@@ -104,16 +99,37 @@ std::string cell(FilteredSearch search, const char* metric) {
   }
 }
 
+/// The column of a metric, and of others with the same forms.
+struct Column {
+  std::string name;
+  std::vector<std::string> cells;
+};
+
+std::vector<Column> columns() {
+  std::vector<Column> all;
+  for (const fsknn::MetricEntry& metric : fsknn::all_metrics()) {
+    if (metric.filter == FilterKind::none) continue;
+    Column column = {metric.name, {}};
+    for (const Search& search : kSearches)
+      column.cells.push_back(cell(search.search, metric.name));
+    if (std::none_of(all.begin(), all.end(), [&](const Column& other) {
+          return other.cells == column.cells;
+        }))
+      all.push_back(column);
+  }
+  return all;
+}
+
 std::string table() {
+  const std::vector<Column> all = columns();
   std::string head = "| search |", rule = "\n| --- |", rows = "\n";
-  for (const Metrics& metric : kMetrics) {
-    head += " " + std::string(metric.words) + " |";
+  for (const Column& column : all) {
+    head += " " + column.name + " |";
     rule += " --- |";
   }
-  for (const Search& search : kSearches) {
-    rows += "| " + std::string(search.name) + " |";
-    for (const Metrics& metric : kMetrics)
-      rows += " " + cell(search.search, metric.name) + " |";
+  for (std::size_t at = 0; at < std::size(kSearches); ++at) {
+    rows += "| " + std::string(kSearches[at].name) + " |";
+    for (const Column& column : all) rows += " " + column.cells[at] + " |";
     rows += "\n";
   }
   return head + rule + rows;

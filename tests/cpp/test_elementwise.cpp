@@ -25,6 +25,7 @@
 #include "cuda/filter/limits.hpp"
 #include "cuda/filter/whole_bound.hpp"
 #include "cuda/filter/whole_choice.hpp"
+#include "float_pairs.hpp"
 
 using namespace fsknn;
 using namespace fsknn::cuda;
@@ -35,44 +36,7 @@ constexpr NumberForm kForms[] = {NumberForm::single,
                                  NumberForm::byte_difference,
                                  NumberForm::word_difference};
 
-struct Rows {
-  std::vector<float> entries;          ///< for floats
-  std::vector<std::uint32_t> numbers;  ///< for whole numbers, as stored
-  std::vector<RowBounds> bounds;
-};
-
-Rows filter_rows(const PreparedPoints& points, const ElementwiseScale& scale,
-                 const ElementwiseRule& rule, NumberForm form) {
-  Rows rows;
-  const int most = most_whole(form, rule.kind);
-  for (std::int64_t i = 0; i < points.size(); ++i) {
-    RowTerms terms;
-    for (std::int64_t f = 0; f < points.padded; ++f) {
-      const double x = points.row(Place{i})[f];
-      const double centre = scale.centre[static_cast<std::size_t>(f)];
-      if (form == NumberForm::single)
-        rows.entries.push_back(filter_entry(rule, x, centre, terms));
-      else
-        rows.numbers.push_back(static_cast<std::uint32_t>(
-            whole_entry(rule, most, x, centre, terms) + most + 1));
-    }
-    rows.bounds.push_back(row_bounds(rule, terms, points.sums[i]));
-  }
-  return rows;
-}
-
-// As the kernels do it: one float after the other,
-float differences(const ElementwiseRule& rule, const float* a, const float* b,
-                  std::int64_t depth) {
-  float s = 0.0f;
-  for (std::int64_t f = 0; f < depth; ++f) {
-    const float t = std::fabs(a[f] - b[f]);
-    s = rule.kind == FilterKind::largest ? std::max(s, t) : s + t;
-  }
-  return s;
-}
-
-// or whole numbers in 32 bits (largest differences in 16).
+// As the kernels do it, in 32 bits (largest differences in 16).
 float differences(const ElementwiseRule& rule, NumberForm form,
                   const std::uint32_t* a, const std::uint32_t* b,
                   std::int64_t depth) {
@@ -98,15 +62,38 @@ float differences(const ElementwiseRule& rule, NumberForm form,
   return sum - 0x1p23f;
 }
 
-float differences_of(const ElementwiseRule& rule, NumberForm form,
-                     const Rows& rows, std::int64_t i, std::int64_t j,
-                     std::int64_t depth) {
-  if (form == NumberForm::single)
-    return differences(rule, rows.entries.data() + i * depth,
-                       rows.entries.data() + j * depth, depth);
-  return differences(rule, form, rows.numbers.data() + i * depth,
-                     rows.numbers.data() + j * depth, depth);
-}
+struct WholeRows {
+  ElementwiseRule rule;
+  NumberForm form;
+  std::vector<std::uint32_t> numbers;  ///< [rows x depth], as stored
+  std::vector<RowBounds> bounds;
+  std::int64_t depth;
+
+  WholeRows(const MetricEntry& metric, const PreparedPoints& points,
+            std::int64_t in_sample, NumberForm number_form)
+      : form(number_form), depth(points.padded) {
+    const FilterKind kind = elementwise_rule(metric, depth, 1.0).kind;
+    ElementwiseScale scale = whole_scale(points.rows.data(), in_sample, depth,
+                                         points.num_features, form, kind);
+    // Any unit has a bound. No search would choose whole numbers here.
+    if (scale.inverse_unit == 0.0) scale.inverse_unit = 1.0;
+    rule = whole_rule(metric, depth, scale.inverse_unit);
+    const int most = most_whole(form, kind);
+    for (std::int64_t i = 0; i < points.size(); ++i) {
+      RowTerms terms;
+      for (std::int64_t f = 0; f < depth; ++f)
+        numbers.push_back(static_cast<std::uint32_t>(
+            whole_entry(rule, most, points.row(Place{i})[f],
+                        scale.centre[static_cast<std::size_t>(f)], terms) +
+            most + 1));
+      bounds.push_back(row_bounds(rule, terms, points.sums[i]));
+    }
+  }
+  float differences(std::int64_t i, std::int64_t j) const {
+    return ::differences(rule, form, numbers.data() + i * depth,
+                         numbers.data() + j * depth, depth);
+  }
+};
 
 struct Found {
   std::int64_t pairs = 0, too_near = 0, too_far = 0, not_finite = 0,
@@ -147,23 +134,10 @@ long double in_proportion(const MetricEntry& metric, long double distance) {
                                                : distance;
 }
 
-/// The scale comes from a sample of the first rows, so that others may be
-/// clipped.
+template <class Rows>
 Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
-                  const DistanceRule& distances, NumberForm form) {
-  const std::int64_t few = std::min<std::int64_t>(points.size(), 32);
-  const FilterKind kind = elementwise_rule(metric, points.padded, 1.0).kind;
-  const bool whole = form != NumberForm::single;
-  ElementwiseScale scale =
-      whole ? whole_scale(points.rows.data(), few, points.padded,
-                          points.num_features, form, kind)
-            : elementwise_scale(points.rows.data(), few, points.padded);
-  // Any unit has a bound. No search would choose whole numbers here.
-  if (scale.inverse_unit == 0.0) scale.inverse_unit = 1.0;
-  const ElementwiseRule rule =
-      whole ? whole_rule(metric, points.padded, scale.inverse_unit)
-            : elementwise_rule(metric, points.padded, scale.inverse_unit);
-  const Rows rows = filter_rows(points, scale, rule, form);
+                  const DistanceRule& distances, const Rows& rows) {
+  const ElementwiseRule& rule = rows.rule;
   SimilarityUnits units;
   units.scale = is_proportion(rule.kind) ? 1.0 : rule.inverse_unit;
   const DistanceRule unscaled(metric, 0);
@@ -182,7 +156,7 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
       if (!(distance < HUGE_VAL)) continue;
       const RowBounds& a = rows.bounds[static_cast<std::size_t>(i)];
       const RowBounds& b = rows.bounds[static_cast<std::size_t>(j)];
-      const float apart = differences_of(rule, form, rows, i, j, depth);
+      const float apart = rows.differences(i, j);
       const float s = upper_similarity(rule.kind, apart, a, b);
       const long double truth =
           -in_proportion(metric, static_cast<long double>(distance)) *
@@ -247,9 +221,7 @@ void check_found(const Matrix& m, const MetricEntry& metric, NumberForm form,
 
 void check_matrix(const Matrix& hard) {
   for (const MetricEntry& metric : all_metrics()) {
-    if (metric.filter == FilterKind::none ||
-        metric.filter == FilterKind::product)
-      continue;
+    if (!is_elementwise(metric)) continue;
     Matrix m = hard;
     std::vector<std::int64_t> skip;
     if (metric.least_overlap != nullptr) {
@@ -268,13 +240,19 @@ void check_matrix(const Matrix& hard) {
       continue;
     }
     for (const NumberForm form : kForms) {
-      // Largest differences have no form in bytes.
-      if (form == NumberForm::byte_difference &&
-          metric.filter == FilterKind::largest)
+      // Where tensor cores count no bits, rows of bits have all these forms.
+      if (metric.filter != FilterKind::bits &&
+          (entry_of(form).serves & one_filter(metric.filter)) == 0)
         continue;
-      check_found(
-          m, metric, form,
-          check_pairs(metric, points, DistanceRule(metric, exponent), form));
+      // Rows beyond the sample may be clipped.
+      const std::int64_t few = std::min<std::int64_t>(points.size(), 32);
+      const DistanceRule distances(metric, exponent);
+      check_found(m, metric, form,
+                  form == NumberForm::single
+                      ? check_pairs(metric, points, distances,
+                                    FloatRows(metric, points, few))
+                      : check_pairs(metric, points, distances,
+                                    WholeRows(metric, points, few, form)));
     }
   }
 }
@@ -297,12 +275,10 @@ TEST_CASE("the elementwise filter's bounds hold for near-empty rows") {
 TEST_CASE("there is no bound of differences but for what is bounded by them") {
   for (const MetricEntry& metric : all_metrics()) {
     INFO(metric.name);
-    const bool differences = metric.filter != FilterKind::product &&
-                             metric.filter != FilterKind::none;
     // Without tensor cores rows of bits are filtered as overlaps.
     const FilterKind kind =
         metric.filter == FilterKind::bits ? FilterKind::overlap : metric.filter;
-    if (differences)
+    if (is_elementwise(metric))
       CHECK(elementwise_rule(metric, 8, 1.0).kind == kind);
     else
       CHECK_THROWS_AS(elementwise_rule(metric, 8, 1.0), std::logic_error);

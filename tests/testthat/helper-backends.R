@@ -46,9 +46,18 @@ limits_for_panels <- function(x, k, metric, ...) {
   limits[!is.na(limits)]
 }
 
+gpus_here <- function(start = FALSE) {
+  knn_backends(start)$devices$cuda
+}
+
+# Returns whether the metric has a filter on any backend.
+has_filter <- function(metric) {
+  nzchar(knn_plan(c(6000, 30), 3, metric, backend = "cpu")$filter)
+}
+
 # Tries one GPU, and all if there are several.
 gpus_to_try <- function() {
-  if (nrow(cuda_devices()) > 1) list(1, NULL) else list(1)
+  if (nrow(gpus_here()) > 1) list(1, NULL) else list(1)
 }
 
 # Returns the answer by definition: the core's exact step over all pairs.
@@ -68,7 +77,14 @@ brute_force <- function(x, query = NULL, k, metric, sign = "signed",
 
 # Adds the class of search results to a list of index and distance.
 as_neighbours <- function(found) {
-  structure(found, class = "knn_neighbours")
+  structure(
+    found, class = "fsknn_neighbours", searched = fsknn:::new_searched()
+  )
+}
+
+# Returns index and distance as a plain list.
+bare <- function(found) {
+  found[c("index", "distance")]
 }
 
 # Sets an environment variable for the rest of a test.

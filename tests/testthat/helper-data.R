@@ -100,7 +100,7 @@ read_nki295 <- function(name) {
 
 # Removes the name of the container's element from an answer.
 values_of <- function(answer) {
-  if (inherits(answer, "mst_knn")) {
+  if (inherits(answer, "fsknn_mst_knn")) {
     answer[c("edges", "tree")] <- lapply(answer[c("edges", "tree")], values_of)
   }
   attr(answer, "taken_from") <- NULL

@@ -1,110 +1,5 @@
-# The naive reference: plain R in double, one pair or one matrix at a time. Each
-# metric uses another formula or implementation than the package. Values that
-# would overflow or underflow in R's own functions are scaled by powers of two,
-# which is exact.
-
-power_of_two <- function(magnitude) {
-  2^floor(log2(magnitude))
-}
-
-scale_rows <- function(x) {
-  x <- x + 0 # converts to double
-  largest <- apply(abs(x), 1, max)
-  by <- ifelse(largest == 0, 1, power_of_two(largest))
-  # The division has two steps, because 1 / 2^-1074 is beyond the range of a
-  # double.
-  half <- power_of_two(sqrt(by))
-  x / half / (by / half)
-}
-
-# Returns the distance of every row of x (rows) to every row of y (columns).
-naive_distance <- function(x, y = x, metric, sign = "signed") {
-  switch(
-    metric,
-    pearson = ,
-    spearman = {
-      r <- stats::cor(t(scale_rows(x)), t(scale_rows(y)), method = metric)
-      switch(sign, signed = 1 - r, absolute = 1 - abs(r), negative = 1 + r)
-    },
-    bicor = {
-      r <- tcrossprod(biweight_rows(x), biweight_rows(y))
-      switch(sign, signed = 1 - r, absolute = 1 - abs(r), negative = 1 + r)
-    },
-    cosine = {
-      # This is half the squared chord between two points of the unit sphere.
-      a <- scale_rows(x)
-      b <- scale_rows(y)
-      a <- a / sqrt(rowSums(a^2))
-      b <- b / sqrt(rowSums(b^2))
-      each_pair(a, b, function(p, q) sum((p - q)^2) / 2)
-    },
-    euclidean = each_pair(x, y, in_own_unit(function(p, q) {
-      sqrt(sum((p - q)^2))
-    })),
-    inner_product = each_pair(x, y, function(p, q) {
-      units <- vapply(list(p, q), function(row) {
-        if (all(row == 0)) 1 else power_of_two(max(abs(row)))
-      }, 0)
-      # R sums in long double.
-      sum <- sum((p / units[[1]]) * (q / units[[2]]))
-      0 - sum * min(units) * max(units)
-    }),
-    manhattan = each_pair(x, y, in_own_unit(function(p, q) sum(abs(p - q)))),
-    chebyshev = each_pair(x, y, function(p, q) max(abs(p - q))),
-    # The ratio of the smaller to the larger magnitude never overflows.
-    canberra = each_pair(x, y, function(p, q) {
-      ratio <- pmin(abs(p), abs(q)) / pmax(abs(p), abs(q))
-      term <- ifelse(sign(p) * sign(q) < 0, 1, (1 - ratio) / (1 + ratio))
-      sum(term[p != 0 | q != 0])
-    }),
-    # This is the form of Bray and Curtis.
-    proportional = each_pair(x, y, function(p, q) {
-      unit <- power_of_two(max(p, q))
-      sum(abs(p / unit - q / unit)) / sum(p / unit + q / unit)
-    }),
-    # For sets, this is the share of elements in only one set among those in
-    # either.
-    jaccard = each_pair(x, y, function(p, q) {
-      sum(xor(p, q)) / sum(p | q)
-    }),
-    sorensen = each_pair(x, y, function(p, q) {
-      sum(xor(p, q)) / (sum(p == 1) + sum(q == 1))
-    })
-  )
-}
-
-# Returns rows of length 1 whose products are biweight midcorrelations. The
-# formulas are those of Langfelder and Horvath (2012), with R's own medians.
-biweight_rows <- function(x) {
-  rows <- apply(x + 0, 1, function(row) {
-    # The scale prevents overflow of differences.
-    row <- row / max(1, power_of_two(max(abs(row))) / 2^990)
-    far <- row - stats::median(row)
-    mad <- stats::mad(row, constant = 1)
-    if (mad == 0) {
-      row <- drop(scale_rows(matrix(row, 1)))
-      row <- row - mean(row)
-      row <- row - mean(row)
-      return(row / sqrt(sum(row^2)))
-    }
-    u <- far / mad / 9
-    tilde <- ifelse(abs(u) < 1, u * (1 - u^2)^2, 0)
-    tilde / sqrt(sum(tilde^2))
-  })
-  t(rows)
-}
-
-# Scales a pair by its own largest difference.
-in_own_unit <- function(fun) {
-  function(p, q) {
-    largest <- max(abs(p - q))
-    if (largest == 0) {
-      return(0)
-    }
-    unit <- power_of_two(largest)
-    unit * fun((p - q) / unit, 0)
-  }
-}
+# The naive reference for tests. Its distances are those of knn_verify():
+# naive_distance() in R/search-by_definition.R.
 
 each_pair <- function(x, y, fun) {
   result <- matrix(0, nrow(x), nrow(y))
@@ -322,4 +217,11 @@ permutations_of <- function(num) {
   do.call(cbind, lapply(seq_len(num), function(first) {
     rbind(first, shorter + (shorter >= first), deparse.level = 0)
   }))
+}
+
+# Snapshots of messages that list all metrics name none of them, so that a new
+# metric changes no snapshot.
+without_metrics <- function(lines) {
+  all <- paste0('"', fsknn:::metric_table()$name, '"', collapse = ", ")
+  gsub(all, "<all metrics>", lines, fixed = TRUE)
 }

@@ -14,3 +14,8 @@ suppressMessages(knn_plan(c(10, 3), k = 1))
 rlang::local_options(
   device = function(...) grDevices::pdf(NULL), .frame = testthat::teardown_env()
 )
+
+# Seconds would change the output of every snapshot.
+rlang::local_options(
+  fsknn.show_time = FALSE, .frame = testthat::teardown_env()
+)

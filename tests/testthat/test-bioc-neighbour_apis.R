@@ -40,8 +40,8 @@ expect_answers <- function(found) {
   y <- unname(data$y)
   full <- knn_search(x, 5, "euclidean")
   four <- lapply(full, function(m) m[, 1:4])
-  query <- unclass(knn_query(x, y, 4, "euclidean"))
-  within <- unclass(within_search(x, 1.5, "euclidean"))
+  query <- bare(knn_query(x, y, 4, "euclidean"))
+  within <- bare(within_search(x, 1.5, "euclidean"))
   rows <- function(found, at) lapply(found, function(m) m[at, ])
   as_lists <- function(found, k) {
     lapply(found, function(m) {
@@ -52,7 +52,7 @@ expect_answers <- function(found) {
   for (name in c("find", "find_index", "find_turned", "find_threads")) {
     expect_identical(found[[name]], four, info = name)
   }
-  expect_identical(found$find_pearson, unclass(knn_search(x, 4, "pearson")))
+  expect_identical(found$find_pearson, bare(knn_search(x, 4, "pearson")))
   expect_identical(found$find_transposed, lapply(four, t))
   expect_identical(found$find_no_distance, four["index"])
   expect_identical(found$find_subset, rows(four, c(9, 2)))
@@ -64,7 +64,7 @@ expect_answers <- function(found) {
   expect_match(found$find_wrong_k, "must be equal")
   expect_match(found$find_wrong_subset, "out-of-range")
   expect_identical(
-    found$find_capped$value, unclass(knn_search(x[1:4, ], 3, "euclidean"))
+    found$find_capped$value, bare(knn_search(x[1:4, ], 3, "euclidean"))
   )
   expect_identical(
     found$find_capped$warnings,
@@ -82,7 +82,7 @@ expect_answers <- function(found) {
   expect_identical(found$query_each, as_lists(query, 2:3))
   expect_identical(
     found$query_capped$value,
-    unclass(knn_query(x[1:4, ], y, 4, "euclidean"))
+    bare(knn_query(x[1:4, ], y, 4, "euclidean"))
   )
   expect_identical(
     found$query_capped$warnings, "'k' capped at the number of observations"
@@ -93,7 +93,7 @@ expect_answers <- function(found) {
   expect_identical(found$within_count, lengths(within$index))
   expect_identical(found$within_subset, lapply(within, `[`, c(9, 2)))
   expect_identical(
-    found$query_within, unclass(within_query(x, y, 1.5, "euclidean"))
+    found$query_within, bare(within_query(x, y, 1.5, "euclidean"))
   )
 
   expect_identical(found$distance, four$distance[, 4])

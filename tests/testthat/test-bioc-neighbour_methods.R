@@ -162,13 +162,13 @@ test_that("every metric is knn_search()'s", {
     }
     expect_identical(
       findKNN(values, k = 3, BNPARAM = param, warn.ties = FALSE),
-      unclass(knn_search(values, 3, metric, sign))
+      bare(knn_search(values, 3, metric, sign))
     )
     expect_identical(
       queryKNN(
         values, query = values[5:9, ], k = 3, BNPARAM = param, warn.ties = FALSE
       ),
-      unclass(knn_query(values, values[5:9, ], 3, metric, sign))
+      bare(knn_query(values, values[5:9, ], 3, metric, sign))
     )
   }
 })
@@ -180,11 +180,11 @@ test_that("arguments of knn_search() are handed on", {
   param <- FsknnParam("pearson", weights = weights)
   expect_identical(
     findKNN(x, k = 3, BNPARAM = param),
-    unclass(knn_search(x, 3, weights = weights))
+    bare(knn_search(x, 3, weights = weights))
   )
   expect_identical(
     queryKNN(x, query = x[1:4, ], k = 3, BNPARAM = param),
-    unclass(knn_query(x, x[1:4, ], 3, weights = weights))
+    bare(knn_query(x, x[1:4, ], 3, weights = weights))
   )
   found <- findNeighbors(x, threshold = 0.3, BNPARAM = param)
   expected <- within_search(x, 0.3, weights = weights)
@@ -216,7 +216,7 @@ test_that("a search within a distance has all arguments of knn_search()", {
   )
   expect_identical(
     found[c("index", "distance")],
-    unclass(within_query(
+    bare(within_query(
       x, x[1:4, ], 0.3, na = "pairwise", min_pairs = 5, backend = "cpu"
     ))
   )
@@ -326,7 +326,7 @@ test_that("an index stands for its points", {
   expect_identical(BiocNeighbors::bndistance(index), "pearson")
   expect_identical(buildIndex(t(x), transposed = TRUE, BNPARAM = param), index)
   expect_snapshot(index)
-  expected <- unclass(knn_search(x, 4, "pearson"))
+  expected <- bare(knn_search(x, 4, "pearson"))
   expect_identical(findKNN(BNINDEX = index, k = 4), expected)
   expect_identical(
     findKNN(BNINDEX = index, BNPARAM = param, k = 4), expected
@@ -336,7 +336,7 @@ test_that("an index stands for its points", {
   )
   expect_identical(
     queryKNN(BNINDEX = index, query = y, k = 4),
-    unclass(knn_query(x, y, 4, "pearson"))
+    bare(knn_query(x, y, 4, "pearson"))
   )
 })
 
@@ -349,12 +349,12 @@ test_that("too large a k is cut down with a warning, one below 1 an error", {
     found <- findKNN(x, k = 20, BNPARAM = param),
     "'k' capped at the number of observations minus 1", fixed = TRUE
   )
-  expect_identical(found, unclass(knn_search(x, 9, "euclidean")))
+  expect_identical(found, bare(knn_search(x, 9, "euclidean")))
   expect_warning(
     found <- queryKNN(x, query = y, k = 20, BNPARAM = param),
     "'k' capped at the number of observations$"
   )
-  expect_identical(found, unclass(knn_query(x, y, 10, "euclidean")))
+  expect_identical(found, bare(knn_query(x, y, 10, "euclidean")))
   # This leaves k = 0 for one point or none.
   for (rows in list(1, integer())) {
     some <- x[rows, , drop = FALSE]
@@ -421,7 +421,7 @@ test_that("workers of a BPPARAM are threads", {
     findKNN(
       x, k = 4, BNPARAM = FsknnParam(), BPPARAM = BiocParallel::SnowParam(2)
     ),
-    unclass(knn_search(x, 4, "euclidean"))
+    bare(knn_search(x, 4, "euclidean"))
   )
 })
 

@@ -97,7 +97,7 @@ test_that("what is held of points is right after a filter learnt again", {
 
 test_that("GPUs that learnt different filters don't believe each other", {
   skip_if_no_cuda()
-  skip_if(nrow(cuda_devices()) < 2, "There is one GPU.")
+  skip_if(nrow(gpus_here()) < 2, "There is one GPU.")
   x <- random_matrix(9000, 60, seed = 92)
   expected <- knn_search(x, 5, backend = "cpu")
   limits <- limits_of_ways(x, 5, "pearson", 1:2)
@@ -111,7 +111,7 @@ test_that("GPUs that learnt different filters don't believe each other", {
     }
     expect_identical(run(), expected, label = way)
     expect_identical(knn_stats()$num_devices, 2L, label = way)
-    for (device in cuda_devices()$cuda_id[1:2]) {
+    for (device in gpus_here()$cuda_id[1:2]) {
       found <- with_fault(
         run(), "invalid_value", "another filter learnt", device = device
       )

@@ -141,7 +141,7 @@ test_that("GPUs, chunks and memory do not change lists by block", {
   block <- blocks_of_sizes(c(3500, 2000, 1000, 500))
   for (between in list(FALSE, TRUE, "together")) {
     expected <- by_blocks(x, 8, "pearson", block, between, "cpu")
-    for (count in intersect(c(1, 2, 4), seq_len(nrow(cuda_devices())))) {
+    for (count in intersect(c(1, 2, 4), seq_len(nrow(gpus_here())))) {
       for (chunk_size in list(NULL, 64, 1000)) {
         for (limit in list(NULL, 90e6, 60e6, 30e6)) {
           found <- by_blocks(

@@ -4,7 +4,7 @@
 # Returns sets of 1, 2 and 4 GPUs, as far as they exist.
 device_sets <- function() {
   lapply(
-    Filter(function(count) count <= nrow(cuda_devices()), c(1, 2, 4)), seq_len
+    Filter(function(count) count <= nrow(gpus_here()), c(1, 2, 4)), seq_len
   )
 }
 
@@ -137,7 +137,7 @@ test_that("a filtered graph whose doubles do not fit is the same", {
 
 test_that("GPUs that can't read each other's memory copy it", {
   skip_if_no_cuda()
-  skip_if(nrow(cuda_devices()) < 2, "There is one GPU.")
+  skip_if(nrow(gpus_here()) < 2, "There is one GPU.")
   x <- random_matrix(9000, 30, seed = 49)
   expected <- knn_search(x, 10, backend = "cpu")
   for (nth in 1:2) {

@@ -25,7 +25,7 @@ test_that("a probe says why there is no GPU, and never throws", {
   look <- function() {
     expect_silent(table <- knn_backends())
     expect_false(table$usable[[2]])
-    expect_silent(devices <- cuda_devices(start = TRUE))
+    expect_silent(devices <- gpus_here(start = TRUE))
     expect_identical(nrow(devices), 0L)
     expect_identical(attr(devices, "reason"), table$detail[[2]])
     table$detail[[2]]
@@ -78,7 +78,7 @@ test_that("GPUs that the package was not compiled for are left out, and named", 
   gpus$major[[2]] <- 2L
   gpus$minor[[2]] <- 0L
   local_machine(gpus)
-  devices <- cuda_devices()
+  devices <- gpus_here()
   expect_identical(devices$name, c("Alpha", "Beta"))
   expect_identical(devices$device, 1:2)
   expect_identical(devices$cuda_id, c(0L, 2L))
@@ -94,7 +94,7 @@ test_that("GPUs that the package was not compiled for are left out, and named", 
   expect_match(detail, "not for Old \\(2.0\\)")
   expect_match(detail, compiled, fixed = TRUE)
   expect_match(detail, how)
-  expect_identical(nrow(cuda_devices()), 0L)
+  expect_identical(nrow(gpus_here()), 0L)
   expect_error(knn_search(small, 2, backend = "cuda"), how)
   expect_match(told_once(knn_search(small, 2)), how)
 })
@@ -167,7 +167,7 @@ test_that("after a device is lost CUDA fails with the same words, the CPU works"
     third <- tryCatch(knn_search(small, 2, devices = 1), error = identity)
     plan <- tryCatch(knn_plan(small, 2, backend = "cuda"), error = identity)
     table <- knn_backends()
-    devices <- cuda_devices(start = TRUE)
+    devices <- gpus_here(start = TRUE)
     cpu <- knn_search(small, 2, backend = "cpu")
     told <- told_once(auto <- list(knn_search(small, 2), knn_search(small, 2)))
   })
@@ -241,7 +241,7 @@ searches <- function() {
   )
 }
 
-memory_free <- function() cuda_devices(start = TRUE)$memory_free
+memory_free <- function() gpus_here(start = TRUE)$memory_free
 
 # Returns all numbers or, if there are many, `most` of them at equal steps.
 some_of <- function(count, most) {
@@ -326,7 +326,7 @@ for (name in c("filtered", "streamed")) test_that(paste0(
   skip_if_no_cuda()
   run <- searches()[[name]]
   expected <- run("cpu")
-  devices <- cuda_devices()
+  devices <- gpus_here()
   for (row in devices$device) {
     id <- devices$cuda_id[[row]]
     count <- function(rows) {
@@ -362,7 +362,7 @@ for (name in c("filtered", "streamed")) test_that(paste0(
 
 test_that("devices that are lost together are told of as one", {
   skip_if_no_cuda()
-  skip_if(nrow(cuda_devices()) < 2, "There is one GPU.")
+  skip_if(nrow(gpus_here()) < 2, "There is one GPU.")
   try_cuda <- function() {
     tryCatch(knn_search(small, 2, backend = "cuda"), error = identity)
   }
@@ -381,7 +381,7 @@ test_that("GPUs of different kinds give the same answer", {
   skip_if_no_cuda()
   run <- searches()[["filtered"]]
   expected <- run("cpu")
-  real <- cuda_devices(start = TRUE)
+  real <- gpus_here(start = TRUE)
   parts <- strsplit(real$compute_capability, ".", fixed = TRUE)
   gpus <- data.frame(
     name = real$name, total = real$memory_total, free = real$memory_free,
@@ -408,10 +408,10 @@ run_r <- function(code) {
 
 test_that("a GPU that was not asked for is not started", {
   skip_if_no_cuda()
-  devices <- nrow(cuda_devices())
+  devices <- nrow(gpus_here())
   code <- sprintf("
     library(fsknn)
-    free <- function() is.na(cuda_devices()$memory_free)
+    free <- function() is.na(gpus_here()$memory_free)
     before <- free()
     x <- matrix(rnorm(5000 * 10), 5000)
     found <- knn_search(x, 3, devices = %d)

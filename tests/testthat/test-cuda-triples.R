@@ -144,7 +144,7 @@ test_that("no decomposition changes a triple or the checksum", {
     parts <- lapply(seq_len(of), function(i) {
       threshold_triples(x, 0.6, stage = c(i, of), backend = "cuda")
     })
-    expect_identical(combine_triples(parts), whole)
+    expect_identical(do.call(rbind, parts), whole)
     expect_identical(
       threshold_triples(x, 0.6, stages = of, backend = "cuda"), whole
     )
@@ -154,7 +154,7 @@ test_that("no decomposition changes a triple or the checksum", {
     }
   }
   on_both(threshold_triples, x, 0.6, query = c(3, 90, 7), stages = 11)
-  for (devices in seq_len(nrow(cuda_devices()))) {
+  for (devices in seq_len(nrow(gpus_here()))) {
     expect_identical(
       threshold_triples(x, 0.6, backend = "cuda", devices = seq_len(devices)),
       whole
@@ -240,7 +240,7 @@ test_that("too many triples are told of as on the CPU", {
 test_that("a GPU has its memory back after a call, not after R's next gc", {
   skip_if_no_cuda()
   x <- exp(random_matrix(20000, 200, seed = 8))
-  free <- function() cuda_devices(start = TRUE)$memory_free[[1]]
+  free <- function() gpus_here(start = TRUE)$memory_free[[1]]
   threshold_triples(x[1:100, ], 0.999, backend = "cuda", devices = 1)
   before <- free()
   threshold_triples(x, 0.999, backend = "cuda", devices = 1)

@@ -353,7 +353,7 @@ test_that("each GPU alone, and all together, give the same", {
   skip_if_no_cuda()
   x <- random_matrix(1000, 9, seed = 24)
   expected <- knn_search(x, 5, backend = "cpu")
-  devices <- cuda_devices()$device
+  devices <- gpus_here()$device
   for (chosen in c(as.list(devices), list(devices), list(rev(devices)))) {
     expect_identical(
       knn_search(x, 5, devices = chosen, chunk_size = 128), expected,
@@ -369,7 +369,7 @@ test_that("too little GPU memory is an error with its facts, and leaves none tak
     knn_search(x, 5, "manhattan", backend = "cuda", devices = 1, ...)
   }
   work() # the context and the modules stay
-  before <- cuda_devices()
+  before <- gpus_here()
   error <- expect_error(
     work(max_device_memory = 1e5), class = "fsknn_cuda_error"
   )
@@ -379,7 +379,7 @@ test_that("too little GPU memory is an error with its facts, and leaves none tak
   expect_identical(error$device, 1L)
   expect_identical(error$cuda_id, before$cuda_id[[1]])
   expect_false(error$sticky)
-  expect_identical(cuda_devices()$memory_free, before$memory_free)
+  expect_identical(gpus_here()$memory_free, before$memory_free)
   expect_identical(work(), knn_search(x, 5, "manhattan", backend = "cpu"))
 })
 
@@ -396,10 +396,10 @@ test_that("a call leaves no GPU memory taken", {
   skip_if_no_cuda()
   x <- random_matrix(2000, 30)
   knn_search(x, 20, backend = "cuda")
-  before <- cuda_devices()$memory_free
+  before <- gpus_here()$memory_free
   knn_search(x, 20, backend = "cuda")
   knn_search(x, 1999, "chebyshev", backend = "cuda")
-  expect_identical(cuda_devices()$memory_free, before)
+  expect_identical(gpus_here()$memory_free, before)
 })
 
 # The float64 pass and the filter each get work for many seconds.
@@ -415,7 +415,7 @@ for (long_work in list(c("euclidean", 2e6), c("cosine", 6e6))) test_that(paste0(
     )
   }
   work(x[1:20000, ])
-  before <- cuda_devices()$memory_free
+  before <- gpus_here()$memory_free
   # The signal is sent only during the work, because it would otherwise end R.
   under_way <- tempfile()
   file.create(under_way)
@@ -430,7 +430,7 @@ for (long_work in list(c("euclidean", 2e6), c("cosine", 6e6))) test_that(paste0(
   seconds <- as.double(Sys.time() - started, units = "secs")
   expect_identical(said, "interrupted")
   expect_lt(seconds, 4)
-  expect_identical(cuda_devices()$memory_free, before)
+  expect_identical(gpus_here()$memory_free, before)
   x <- x[1:500, ]
   expect_identical(work(x), knn_search(x, 1, long_work[[1]], backend = "cpu"))
 })
@@ -444,7 +444,7 @@ test_that("a forked child is told that it can't use CUDA, and its parent can", {
     list(
       usable = knn_backends()$usable[[2]],
       detail = knn_backends()$detail[[2]],
-      devices = nrow(cuda_devices()),
+      devices = nrow(gpus_here()),
       error = tryCatch(
         knn_search(x, 5, backend = "cuda"), error = function(err) class(err)
       ),

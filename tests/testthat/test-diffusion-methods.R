@@ -18,7 +18,7 @@ test_that("maps print what they are", {
     diffusion_map(three_parts(), 3, epsilon = 1), transform = no_numbers
   )
   expect_snapshot(
-    diffusion_map(one, 8, local = 3, epsilon = 2, symmetrize = "mutual"),
+    diffusion_map(one, 8, local = 3, epsilon = 2, mode = "mutual"),
     transform = no_numbers
   )
   expect_snapshot(
@@ -59,7 +59,7 @@ test_that("a map goes into a SingleCellExperiment", {
   expect_s3_class(
     knn_search(cells, 3, metric = "euclidean", dimred = "DiffusionMap",
                backend = "cpu"),
-    "knn_neighbours"
+    "fsknn_neighbours"
   )
 })
 

@@ -424,7 +424,7 @@ test_that("a GPU's filters have these bits, in much and in little memory", {
 test_that("two GPUs have these bits", {
   skip_if_not_installed("digest")
   skip_if_no_cuda()
-  skip_if(nrow(cuda_devices()) < 2, "There is one GPU.")
+  skip_if(nrow(gpus_here()) < 2, "There is one GPU.")
   for (metric in filtered_metrics) {
     expect_digests(
       many_points(metric, backend = "cuda", devices = 1:2),

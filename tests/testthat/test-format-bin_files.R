@@ -27,13 +27,13 @@ test_that("files are read as another program writes them", {
     file <- paste0("base.", type)
     x <- cases[[type]]
     put_bin(file, x)
-    expect_identical(read_fbin(file), x, label = type)
-    rows <- bin_file(file)
+    expect_identical(read_points(file), x, label = type)
+    rows <- read_points(file, backed = TRUE)
     expect_identical(dim(rows), dim(x))
     expect_identical(rows[c(30, 2:4, 1), ], x[c(30, 2:4, 1), ])
     expect_identical(rows[, c(7, 1)][2:3, ], x[2:3, c(7, 1)])
     file.rename(file, "vectors")
-    expect_identical(as.matrix(bin_file("vectors", type)), x)
+    expect_identical(as.matrix(read_points("vectors", type, backed = TRUE)), x)
   }
 })
 
@@ -42,26 +42,26 @@ test_that("what is written is read back, and is what another program expects", {
   x <- whole_matrix(30, 7, 0, 127)
   for (type in c("fbin", "u8bin", "i8bin")) {
     file <- paste0("base.", type)
-    expect_identical(write_fbin(x, file), file)
+    expect_identical(write_points(x, file), file)
     bytes <- readBin(file, "raw", 1e4)
     put_bin(file, if (type == "fbin") x + 0 else x)
     expect_identical(bytes, readBin(file, "raw", 1e4), label = type)
-    expect_equal(read_fbin(file), x)
+    expect_equal(read_points(file), x)
   }
   x <- random_matrix(30, 7)
-  write_fbin(x, "base.fbin")
-  expect_lt(max(abs(read_fbin("base.fbin") / x - 1)), 2^-24)
+  write_points(x, "base.fbin")
+  expect_lt(max(abs(read_points("base.fbin") / x - 1)), 2^-24)
   skip_if_not_installed("DelayedArray")
-  write_fbin(DelayedArray::DelayedArray(x), "other.fbin")
-  expect_identical(read_fbin("other.fbin"), read_fbin("base.fbin"))
+  write_points(DelayedArray::DelayedArray(x), "other.fbin")
+  expect_identical(read_points("other.fbin"), read_points("base.fbin"))
 })
 
 test_that("a file is searched as the matrix that it holds, in memory and not", {
   local_folder()
-  write_fbin(random_matrix(150, 12), "base.fbin")
-  write_fbin(random_matrix(20, 12, seed = 2), "query.fbin")
-  x <- read_fbin("base.fbin")
-  query <- read_fbin("query.fbin")
+  write_points(random_matrix(150, 12), "base.fbin")
+  write_points(random_matrix(20, 12, seed = 2), "query.fbin")
+  x <- read_points("base.fbin")
+  query <- read_points("query.fbin")
   for (max_memory in c(1e9, 1e3)) {
     search <- function(...) {
       list(
@@ -72,7 +72,7 @@ test_that("a file is searched as the matrix that it holds, in memory and not", {
       )
     }
     expect_identical(search("base.fbin"), search(x))
-    expect_identical(search(bin_file("base.fbin")), search(x))
+    expect_identical(search(read_points("base.fbin", backed = TRUE)), search(x))
     weights <- c(0, 1:11)
     expect_identical(
       knn_query("base.fbin", "query.fbin", 3, max_memory = max_memory,
@@ -81,7 +81,7 @@ test_that("a file is searched as the matrix that it holds, in memory and not", {
     )
   }
   bytes <- whole_matrix(60, 9, 0, 255)
-  write_fbin(bytes, "base.u8bin")
+  write_points(bytes, "base.u8bin")
   for (max_memory in c(1e9, 1e3)) {
     expect_identical(
       knn_graph("base.u8bin", 3, "manhattan", max_memory = max_memory),
@@ -94,7 +94,7 @@ test_that("a file is searched as the matrix that it holds, in memory and not", {
 test_that("a file is cut anywhere, and that is said", {
   local_folder()
   x <- whole_matrix(5, 3, 0, 9)
-  write_fbin(x, "whole.fbin")
+  write_points(x, "whole.fbin")
   bytes <- readBin("whole.fbin", "raw", 1e3)
   expect_length(bytes, 8 + 60)
   for (length in 0:(length(bytes) - 1)) {
@@ -105,27 +105,27 @@ test_that("a file is cut anywhere, and that is said", {
   }
   writeBin(c(bytes, as.raw(0)), "cut.fbin")
   expect_snapshot(error = TRUE, {
-    bin_file("cut.fbin")
+    read_points("cut.fbin", backed = TRUE)
     knn_search("cut.fbin", 2)
     writeBin(bytes[1:5], "cut.fbin")
-    bin_file("cut.fbin")
+    read_points("cut.fbin", backed = TRUE)
     put_bin("cut.fbin", matrix(0, 0, 3))
-    bin_file("cut.fbin")
+    read_points("cut.fbin", backed = TRUE)
     writeBin(c(rep(as.raw(255), 8), as.raw(1)), "cut.fbin")
-    bin_file("cut.fbin")
+    read_points("cut.fbin", backed = TRUE)
     file.copy("whole.fbin", "other.u8bin")
     knn_query(x, "other.u8bin", 2)
     put_bin("bytes.i8bin", x)
     file.rename("bytes.i8bin", "bytes.fbin")
-    bin_file("bytes.fbin")
-    bin_file("bytes.fbin", type = "u8")
-    bin_file("none.fbin")
-    bin_file("whole.txt")
+    read_points("bytes.fbin", backed = TRUE)
+    read_points("bytes.fbin", "u8", backed = TRUE)
+    read_points("none.fbin", backed = TRUE)
+    read_points("whole.txt", backed = TRUE)
     knn_search("none.fbin", 2)
     knn_search("whole.fbin", 2, points = "columns")
   })
   # The file changes while it is open.
-  rows <- bin_file("whole.fbin")
+  rows <- read_points("whole.fbin", backed = TRUE)
   writeBin(bytes[1:60], "whole.fbin")
   expect_error(rows[5, ], "shorter", class = "fsknn_file_error")
   expect_identical(rows[1:2, ], x[1:2, ] + 0)
@@ -134,17 +134,17 @@ test_that("a file is cut anywhere, and that is said", {
 test_that("values that a file has no place for are refused", {
   local_folder()
   expect_snapshot(error = TRUE, {
-    write_fbin(matrix(c(1, 256)), "a.u8bin")
-    write_fbin(matrix(c(1, 0.5)), "a.i8bin")
-    write_fbin(matrix(c(1, NA)), "a.i8bin")
-    write_fbin(matrix(c(1, 1e39)), "a.fbin")
-    write_fbin(matrix(1:4, 2), "a.bin")
-    write_fbin("a", "a.fbin")
-    write_fbin(metafeatures(matrix(1:6, 3)), "a.fbin")
+    write_points(matrix(c(1, 256)), "a.u8bin")
+    write_points(matrix(c(1, 0.5)), "a.i8bin")
+    write_points(matrix(c(1, NA)), "a.i8bin")
+    write_points(matrix(c(1, 1e39)), "a.fbin")
+    write_points(matrix(1:4, 2), "a.bin")
+    write_points("a", "a.fbin")
+    write_points(metafeatures(matrix(1:6, 3)), "a.fbin")
   })
   expect_length(list.files(), 0)
-  write_fbin(matrix(c(-0, NA, Inf, 1e-30, 0.1)), "a.fbin")
-  back <- read_fbin("a.fbin")
+  write_points(matrix(c(-0, NA, Inf, 1e-30, 0.1)), "a.fbin")
+  back <- read_points("a.fbin")
   expect_identical(is.na(back[, 1]), c(FALSE, TRUE, FALSE, FALSE, FALSE))
   expect_identical(back[3, 1], Inf)
 })
@@ -155,7 +155,7 @@ test_that("ground truth is written and read, of matrices and of shards", {
   nn <- knn_query(x, random_matrix(9, 6, seed = 3), 4, "euclidean")
   nn$index[2, 4] <- NA
   nn$distance[2, 4] <- NA
-  expect_identical(write_ibin(nn, "truth.ibin"), "truth.ibin")
+  expect_identical(write_knn(nn, "truth.ibin"), "truth.ibin")
   bytes <- file("truth.ibin", "rb")
   on.exit(close(bytes))
   expect_identical(readBin(bytes, "integer", 2), c(9L, 4L))
@@ -166,27 +166,27 @@ test_that("ground truth is written and read, of matrices and of shards", {
     readBin(bytes, "double", 37, size = 4)[1:4], nn$distance[1, ],
     tolerance = 1e-7
   )
-  back <- read_ibin("truth.ibin")
+  back <- read_knn("truth.ibin")
   expect_identical(back$index, nn$index)
   expect_equal(back$distance, nn$distance, tolerance = 1e-7)
   expect_identical(knn_recall(back, nn, queries = TRUE)$recall, 1)
-  write_ibin(nn, "index.ibin", distances = FALSE)
-  expect_identical(read_ibin("index.ibin")$index, nn$index)
-  expect_null(read_ibin("index.ibin")$distance)
+  write_knn(nn, "index.ibin", distances = FALSE)
+  expect_identical(read_knn("index.ibin")$index, nn$index)
+  expect_null(read_knn("index.ibin")$distance)
   expect_snapshot(error = TRUE, {
-    write_ibin(read_ibin("index.ibin"), "a.ibin", distances = TRUE)
-    write_ibin(knn_search(x, rep(1:2, 25)), "a.ibin")
-    write_ibin(1, "a.ibin")
+    write_knn(read_knn("index.ibin"), "a.ibin", distances = TRUE)
+    write_knn(knn_search(x, rep(1:2, 25)), "a.ibin")
+    write_knn(1, "a.ibin")
     writeBin(as.raw(1:20), "bad.ibin")
-    read_ibin("bad.ibin")
-    read_ibin("none.ibin")
+    read_knn("bad.ibin")
+    read_knn("none.ibin")
   })
   skip_if_not_installed("DelayedArray")
   shards <- knn_search(
     x, 4, output = knn_output("out", "bin", shard_rows = 7, precision = "double")
   )
-  write_ibin(shards, "shards.ibin")
-  write_ibin(knn_search(x, 4), "plain.ibin")
+  write_knn(shards, "shards.ibin")
+  write_knn(knn_search(x, 4), "plain.ibin")
   expect_identical(
     readBin("shards.ibin", "raw", 1e5), readBin("plain.ibin", "raw", 1e5)
   )
@@ -195,8 +195,8 @@ test_that("ground truth is written and read, of matrices and of shards", {
 test_that("ties in ground truth go to the lower number", {
   local_folder()
   x <- random_matrix(12, 4)
-  write_fbin(x[rep(1:12, 3), ], "base.fbin")
-  write_fbin(x[1:5, ], "query.fbin")
+  write_points(x[rep(1:12, 3), ], "base.fbin")
+  write_points(x[1:5, ], "query.fbin")
   truth <- knn_query("base.fbin", "query.fbin", 3, "euclidean")
   expect_identical(truth$index, cbind(1:5, 13:17, 25:29))
 })
@@ -206,27 +206,27 @@ test_that("a full disk leaves what was there", {
   local_folder()
   file.symlink("/dev/full", "full.fbin")
   expect_error(
-    write_fbin(random_matrix(300, 40), "full.fbin"), "No space left",
+    write_points(random_matrix(300, 40), "full.fbin"), "No space left",
     class = "fsknn_file_error"
   )
   file.symlink("/dev/full", "full.ibin")
   expect_error(
-    write_ibin(knn_search(random_matrix(60, 4), 9), "full.ibin"),
+    write_knn(knn_search(random_matrix(60, 4), 9), "full.ibin"),
     "No space left", class = "fsknn_file_error"
   )
 })
 
 test_that("a file of vectors prints what it is", {
   local_folder()
-  write_fbin(random_matrix(1200, 4), "base.fbin")
-  expect_snapshot(bin_file("base.fbin"))
+  write_points(random_matrix(1200, 4), "base.fbin")
+  expect_snapshot(read_points("base.fbin", backed = TRUE))
 })
 
 test_that("rows of a file are asked for as those of a matrix", {
   file <- withr::local_tempfile(fileext = ".u8bin")
   x <- matrix(0:11, nrow = 4)
-  write_fbin(x, file)
-  points <- bin_file(file)
+  write_points(x, file)
+  points <- read_points(file, backed = TRUE)
   expect_identical(points[c(TRUE, FALSE, TRUE, FALSE), ], x[c(1, 3), ])
   expect_identical(points[-1, ], x[-1, ])
   expect_identical(points[c(0, 4, 2.7), 3:2], x[c(4, 2), 3:2])
@@ -247,7 +247,7 @@ test_that("rows of a file are asked for as those of a matrix", {
 test_that("no file is written that could not be read", {
   file <- withr::local_tempfile(fileext = ".fbin")
   expect_error(
-    write_fbin(matrix(0, 0, 3), file), "must have rows and columns",
+    write_points(matrix(0, 0, 3), file), "must have rows and columns",
     class = "fsknn_argument_error"
   )
   expect_false(file.exists(file))
@@ -271,17 +271,17 @@ test_that("neighbours that no search gives are refused by reader and writer", {
   local_folder()
   put_truth(c(0, -2))
   expect_error(
-    read_ibin("truth.ibin"), "below -1", class = "fsknn_file_error"
+    read_knn("truth.ibin"), "below -1", class = "fsknn_file_error"
   )
   put_truth(c(4, 4))
-  expect_error(read_ibin("truth.ibin"), "twice", class = "fsknn_file_error")
+  expect_error(read_knn("truth.ibin"), "twice", class = "fsknn_file_error")
   put_truth(c(4, 5), c(1, NaN))
   expect_error(
-    read_ibin("truth.ibin"), "a distance for each", class = "fsknn_file_error"
+    read_knn("truth.ibin"), "a distance for each", class = "fsknn_file_error"
   )
   # Other programs may write any distance for a missing neighbour.
   put_truth(c(4, -1), c(1, 9))
-  expect_identical(read_ibin("truth.ibin")$distance, matrix(c(1, NA), 1))
+  expect_identical(read_knn("truth.ibin")$distance, matrix(c(1, NA), 1))
   unlink("truth.ibin")
   nn <- function(index, distance) {
     list(index = rbind(index), distance = rbind(distance))
@@ -291,17 +291,17 @@ test_that("neighbours that no search gives are refused by reader and writer", {
     list(index = matrix(0L, 5, 0), distance = matrix(0, 5, 0)),
     list(index = matrix(0L, 0, 5), distance = matrix(0, 0, 5))
   )) {
-    expect_error(write_ibin(bad, "truth.ibin"), class = "fsknn_argument_error")
+    expect_error(write_knn(bad, "truth.ibin"), class = "fsknn_argument_error")
   }
   expect_identical(list.files(), character())
   # A distance for a missing neighbour is ignored.
-  write_ibin(nn(c(2L, NA), c(0, 1)), "truth.ibin")
-  expect_identical(read_ibin("truth.ibin")$distance, matrix(c(0, NA), 1))
+  write_knn(nn(c(2L, NA), c(0, 1)), "truth.ibin")
+  expect_identical(read_knn("truth.ibin")$distance, matrix(c(0, NA), 1))
 })
 
 test_that("a missing value of a file of floats is read back as one", {
   local_folder()
   x <- rbind(c(1.5, NA), c(NaN, Inf))
-  write_fbin(x, "x.fbin")
-  expect_identical(read_fbin("x.fbin"), rbind(c(1.5, NA), c(NA, Inf)))
+  write_points(x, "x.fbin")
+  expect_identical(read_points("x.fbin"), rbind(c(1.5, NA), c(NA, Inf)))
 })

@@ -50,7 +50,7 @@ small_matrix <- structure(
 read_lines <- function(lines, sep = "\n") {
   local_folder()
   writeBin(charToRaw(paste0(paste(lines, collapse = sep), sep)), "file.txt")
-  read_cibm("file.txt")
+  read_points("file.txt", "cibm")
 }
 
 with_line <- function(line, text, lines = small_lines) {
@@ -99,7 +99,7 @@ test_that("spaces, Windows line ends, blank lines and a byte-order mark do no ha
 test_that("a missing end of the last line does no harm", {
   local_folder()
   cat(paste(small_lines, collapse = "\n"), file = "file.txt")
-  expect_identical(read_cibm("file.txt"), small_matrix)
+  expect_identical(read_points("file.txt", "cibm"), small_matrix)
 })
 
 test_that("names may hold spaces where tabs part the fields", {
@@ -120,7 +120,9 @@ test_that("names in Latin-1 are read as the letters they are", {
   ))
   bytes[bytes == charToRaw("@")] <- as.raw(0xe9)
   writeBin(bytes, "file.txt")
-  expect_identical(colnames(read_cibm("file.txt")), c("x", "y", "caf\u00e9"))
+  expect_identical(
+    colnames(read_points("file.txt", "cibm")), c("x", "y", "caf\u00e9")
+  )
 })
 
 test_that("classes that are written are read back as they were", {
@@ -130,8 +132,8 @@ test_that("classes that are written are read back as they were", {
     c("007", "001"), c("+1", "-0"), c("7", "007"), c("a", "1"), c(7L, 0L),
     c(-12L, 1000000L)
   )) {
-    write_cibm(x, "file", classes = classes)
-    expect_identical(attr(read_cibm("file"), "classes"), classes)
+    write_points(x, "file", "cibm", class = classes)
+    expect_identical(attr(read_points("file", "cibm"), "classes"), classes)
   }
 })
 
@@ -160,8 +162,8 @@ test_that("every double comes back as it was", {
   )
   x <- matrix(values, nrow = 7, dimnames = list(letters[1:7], c("s 1", "s 2")))
   attr(x, "classes") <- c("ill", "well")
-  write_cibm(x, "file.txt")
-  expect_identical(read_cibm("file.txt"), x)
+  write_points(x, "file.txt", "cibm")
+  expect_identical(read_points("file.txt", "cibm"), x)
 })
 
 test_that("matrices of more than a block of rows come back as they were", {
@@ -170,33 +172,33 @@ test_that("matrices of more than a block of rows come back as they were", {
   x <- matrix(
     values, ncol = 3, dimnames = list(paste0("p", 1:200001), c("a", "b", "c"))
   )
-  write_cibm(x, "file.txt.gz", classes = 1:3)
+  write_points(x, "file.txt.gz", "cibm", class = 1:3)
   attr(x, "classes") <- 1:3
-  expect_identical(read_cibm("file.txt.gz"), x)
+  expect_identical(read_points("file.txt.gz", "cibm"), x)
 })
 
 test_that("a path that ends in .gz is compressed", {
   local_folder()
-  write_cibm(small_matrix, "file.txt.gz")
-  write_cibm(small_matrix, "file.txt")
+  write_points(small_matrix, "file.txt.gz", "cibm")
+  write_points(small_matrix, "file.txt", "cibm")
   expect_identical(readBin("file.txt.gz", "raw", 2), as.raw(c(0x1f, 0x8b)))
-  expect_identical(read_cibm("file.txt.gz"), small_matrix)
+  expect_identical(read_points("file.txt.gz", "cibm"), small_matrix)
   expect_identical(readLines("file.txt.gz"), readLines("file.txt"))
 })
 
 test_that("the file has the form that GPU-FS-kNN reads", {
   local_folder()
   expect_identical(
-    expect_invisible(write_cibm(small_matrix, "file.txt")), "file.txt"
+    expect_invisible(write_points(small_matrix, "file.txt", "cibm")), "file.txt"
   )
   expect_identical(readLines("file.txt"), gsub(" ", "\t", small_lines))
 })
 
 test_that("names and classes that are not there are made", {
   local_folder()
-  write_cibm(matrix(1:4, 2), "file.txt")
+  write_points(matrix(1:4, 2), "file.txt", "cibm")
   expect_identical(
-    read_cibm("file.txt"),
+    read_points("file.txt", "cibm"),
     structure(
       matrix(c(1, 2, 3, 4), 2, dimnames = list(c("F_1", "F_2"), c("C1", "C2"))),
       classes = c(0L, 0L)
@@ -207,7 +209,7 @@ test_that("names and classes that are not there are made", {
 test_that("a bad file is an error that names file, line and what was expected", {
   local_folder()
   file.create("empty.txt")
-  expect_snapshot(error = TRUE, read_cibm("empty.txt"))
+  expect_snapshot(error = TRUE, read_points("empty.txt", "cibm"))
   bad <- function(line, text) read_lines(with_line(line, text))
   expect_snapshot(error = TRUE, bad(1, "<DistanceData>"))
   expect_snapshot(error = TRUE, read_lines(small_lines[-1]))
@@ -253,15 +255,17 @@ test_that("lines are counted with the blank ones", {
 
 test_that("a file that can't be read is an error", {
   local_folder()
-  expect_snapshot(error = TRUE, read_cibm("absent.txt"))
-  expect_snapshot(error = TRUE, read_cibm("."))
-  expect_snapshot(error = TRUE, read_cibm(c("a.txt", "b.txt")))
-  expect_snapshot(error = TRUE, read_cibm(3))
+  expect_snapshot(error = TRUE, read_points("absent.txt", "cibm"))
+  expect_snapshot(error = TRUE, read_points(".", "cibm"))
+  expect_snapshot(error = TRUE, read_points(c("a.txt", "b.txt"), "cibm"))
+  expect_snapshot(error = TRUE, read_points(3, "cibm"))
 })
 
 test_that("what can't be written is an error, and no file is made", {
   local_folder()
-  write <- function(x = small_matrix, ...) write_cibm(x, "file.txt", ...)
+  write <- function(x = small_matrix, ...) {
+    write_points(x, "file.txt", "cibm", ...)
+  }
   named <- function(rows = c("a", "b"), columns = c("x", "y", "z")) {
     matrix(1:6, 2, dimnames = list(rows, columns))
   }
@@ -274,12 +278,14 @@ test_that("what can't be written is an error, and no file is made", {
   expect_snapshot(error = TRUE, write(named(columns = c("x", "", "z"))))
   expect_snapshot(error = TRUE, write(named(columns = c("x", "<EndOfFile>", "z"))))
   expect_snapshot(error = TRUE, write(named(columns = c("x", "y", "y"))))
-  expect_snapshot(error = TRUE, write(classes = 1:2))
-  expect_snapshot(error = TRUE, write(classes = c(1, NA, 0)))
-  expect_snapshot(error = TRUE, write(classes = c("a", " b", "c")))
+  expect_snapshot(error = TRUE, write(class = 1:2))
+  expect_snapshot(error = TRUE, write(class = c(1, NA, 0)))
+  expect_snapshot(error = TRUE, write(class = c("a", " b", "c")))
   expect_false(file.exists("file.txt"))
-  expect_snapshot(error = TRUE, write_cibm(small_matrix, "absent/file.txt"))
-  expect_snapshot(error = TRUE, write_cibm(small_matrix, "."))
+  expect_snapshot(
+    error = TRUE, write_points(small_matrix, "absent/file.txt", "cibm")
+  )
+  expect_snapshot(error = TRUE, write_points(small_matrix, ".", "cibm"))
 })
 
 test_that("where a row has tabs, its name ends at the first", {
@@ -322,8 +328,8 @@ test_that("a row of many fields, or of a long run of blanks, is refused at once"
 test_that("names of blanks that are no spaces are read back", {
   local_folder()
   x <- matrix(1, 1, 1, dimnames = list("\u2003", "\u2003"))
-  write_cibm(x, "file.txt", classes = "\u2003")
-  back <- read_cibm("file.txt")
+  write_points(x, "file.txt", "cibm", class = "\u2003")
+  back <- read_points("file.txt", "cibm")
   expect_identical(attr(back, "classes"), "\u2003")
   expect_identical(dimnames(back), dimnames(x))
 })

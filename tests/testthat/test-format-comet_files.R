@@ -24,60 +24,76 @@ to_float <- function(x) {
 test_that("vectors are read as CoMet stores them, and written so", {
   local_folder()
   x <- round(random_matrix(30, 7) * 64) / 64
-  for (type in c("float32", "float64")) {
+  for (precision in c("single", "double")) {
     for (order in c("little", "big")) {
-      size <- if (type == "float32") 4 else 8
+      size <- if (precision == "single") 4 else 8
       put_comet("by hand", x, size, order)
       expect_identical(
-        read_comet_vectors("by hand", 7, type, byte_order = order), x
+        read_points(
+          "by hand", "comet", num_features = 7, precision = precision,
+          byte_order = order
+        ), x
       )
       expect_identical(
-        write_comet_vectors(x, "ours", type, byte_order = order), "ours"
+        write_points(x, "ours", "comet", precision = precision, byte_order = order),
+        "ours"
       )
       expect_identical(
         readBin("ours", "raw", 1e4), readBin("by hand", "raw", 1e4)
       )
     }
   }
-  expect_identical(read_comet_vectors("ours", 7, "float64", num_points = 30,
-                                      byte_order = "big"), x)
+  expect_identical(read_points(
+    "ours", "comet", num_features = 7, precision = "double", num_points = 30,
+    byte_order = "big"
+  ), x)
   x <- random_matrix(30, 7)
-  write_comet_vectors(x, "ours")
-  expect_identical(read_comet_vectors("ours", 7), array(to_float(x), dim(x)))
+  write_points(x, "ours", "comet")
+  expect_identical(
+    read_points("ours", "comet", num_features = 7), array(to_float(x), dim(x))
+  )
 })
 
 test_that("more than is read at a time comes back, and containers go in", {
   local_folder()
   x <- matrix(seq_len(2^20 + 5), ncol = 1)
-  write_comet_vectors(x, "long", "float64")
-  expect_identical(read_comet_vectors("long", 1, "float64"), x + 0)
+  write_points(x, "long", "comet", precision = "double")
+  expect_identical(
+    read_points("long", "comet", num_features = 1, precision = "double"), x + 0
+  )
   x <- random_matrix(20, 6)
   skip_if_not_installed("DelayedArray")
-  write_comet_vectors(DelayedArray::DelayedArray(x), "delayed", "float64")
-  expect_identical(read_comet_vectors("delayed", 6, "float64"), x)
+  write_points(
+    DelayedArray::DelayedArray(x), "delayed", "comet", precision = "double"
+  )
+  expect_identical(
+    read_points("delayed", "comet", num_features = 6, precision = "double"), x
+  )
   skip_if_not_installed("SummarizedExperiment")
   cells <- SummarizedExperiment::SummarizedExperiment(list(counts = x))
-  write_comet_vectors(cells, "container", "float64")
-  expect_identical(read_comet_vectors("container", 6, "float64"), x)
+  write_points(cells, "container", "comet", precision = "double")
+  expect_identical(
+    read_points("container", "comet", num_features = 6, precision = "double"), x
+  )
 })
 
 test_that("pairs have the values that CoMet's guide prints, in its order", {
   local_folder()
   edges <- threshold_graph(comet_example, 0, "proportional")
-  write_comet_metrics(edges, "bytes", "bytes")
+  write_edges(edges, "bytes", "comet_bytes")
   # CoMet rounds down, except for the last bit of 0.6 * 255 = 153.
   expect_identical(
     as.integer(readBin("bytes", "raw", 100)),
     as.integer(floor(255 * (comet_pairs + 1e-15)))
   )
-  back <- read_comet_metrics("bytes", form = "bytes", num_points = 4)
+  back <- read_edges("bytes", "comet_bytes", num_points = 4)
   expect_identical(unname(as.list(back[1:2])), comet_pair_ends)
   expect_true(all(comet_pairs >= back$similarity - 1e-15))
   expect_true(all(comet_pairs < back$similarity + 1 / 255))
 
-  write_comet_metrics(edges, "records")
+  write_edges(edges, "records", "comet")
   expect_identical(file.size("records"), 6 * 12)
-  back <- read_comet_metrics("records")
+  back <- read_edges("records", "comet")
   at <- order(back$to, back$from)
   expect_identical(unname(as.list(back[at, 1:2])), comet_pair_ends)
   expect_identical(back$similarity[at], to_float(comet_pairs))
@@ -89,7 +105,7 @@ test_that("records are two numbers from 0 and a float, in either byte order", {
   rownames(x) <- paste0("gene", 40:1)
   edges <- threshold_graph(x, 0.6, "proportional")
   for (order in c("little", "big")) {
-    write_comet_metrics(edges, "records", byte_order = order)
+    write_edges(edges, "records", "comet", byte_order = order)
     connection <- base::file("records", "rb")
     for (row in seq_len(nrow(edges))) {
       numbers <- readBin(connection, "integer", 2, size = 4, endian = order)
@@ -100,7 +116,7 @@ test_that("records are two numbers from 0 and a float, in either byte order", {
       expect_identical(value, to_float(edges$similarity[[row]]))
     }
     close(connection)
-    back <- read_comet_metrics("records", byte_order = order, num_points = 40)
+    back <- read_edges("records", "comet", byte_order = order, num_points = 40)
     expect_identical(rownames(x)[back$from], edges$from)
     expect_identical(rownames(x)[back$to], edges$to)
   }
@@ -114,7 +130,7 @@ test_that("triples are read in CoMet's order, from both forms", {
     third = c(3L, 4L, 5L, 4L, 4L, 5L, 5L, 5L, 5L, 5L)
   )
   writeBin(as.raw(seq(0, 225, by = 25)), "bytes")
-  back <- read_comet_metrics("bytes", 3, "bytes", num_points = 5)
+  back <- read_edges("bytes", "comet_bytes", num_way = 3, num_points = 5)
   expect_identical(back[1:3], expected)
   expect_identical(back$similarity, seq(0, 225, by = 25) / 255)
 
@@ -124,7 +140,7 @@ test_that("triples are read in CoMet's order, from both forms", {
     writeBin(row / 16, connection, size = 4)
   }
   close(connection)
-  back <- read_comet_metrics("records", 3)
+  back <- read_edges("records", "comet", num_way = 3)
   expect_identical(back[1:3], expected)
   expect_identical(back$similarity, 1:10 / 16)
 })
@@ -133,15 +149,17 @@ test_that("an empty file of records has none, and no pair is written so", {
   local_folder()
   x <- abs(random_matrix(10, 5))
   edges <- threshold_graph(x, 1, "proportional")
-  write_comet_metrics(edges, "records")
+  write_edges(edges, "records", "comet")
   expect_identical(file.size("records"), 0)
   expect_identical(
-    read_comet_metrics("records"),
+    read_edges("records", "comet"),
     data.frame(from = integer(), to = integer(), similarity = double())
   )
   # Vectors would keep their length, so an empty file has none.
   file.create("vectors")
-  expect_identical(read_comet_vectors("vectors", 7), matrix(0, 0, 7))
+  expect_identical(
+    read_points("vectors", "comet", num_features = 7), matrix(0, 0, 7)
+  )
 })
 
 test_that("what was there stays where a file can't be written", {
@@ -149,39 +167,38 @@ test_that("what was there stays where a file can't be written", {
   writeLines("before", "kept")
   x <- random_matrix(5, 3)
   x[2, 2] <- NA
-  expect_snapshot(error = TRUE, write_comet_vectors(x, "kept"))
+  expect_snapshot(error = TRUE, write_points(x, "kept", "comet"))
   x[2, 2] <- 1e39
-  expect_snapshot(error = TRUE, write_comet_vectors(x, "kept"))
+  expect_snapshot(error = TRUE, write_points(x, "kept", "comet"))
   expect_identical(readLines("kept"), "before")
   expect_identical(list.files(), "kept")
 })
 
 test_that("wrong files and wrong edges are told", {
   local_folder()
-  write_comet_vectors(comet_example, "vectors")
+  write_points(comet_example, "vectors", "comet")
   edges <- threshold_graph(comet_example, 0, "proportional")
-  write_comet_metrics(edges, "records")
-  write_comet_metrics(edges, "bytes", "bytes")
+  write_edges(edges, "records", "comet")
+  write_edges(edges, "bytes", "comet_bytes")
   expect_snapshot(error = TRUE, {
-    read_comet_vectors("vectors")
-    read_comet_vectors("vectors", 3)
-    read_comet_vectors("vectors", 2, num_points = 5)
-    read_comet_vectors("vectors", 2, "double")
-    read_comet_vectors("none", 2)
-    read_comet_metrics("records", 3)
-    read_comet_metrics("records", num_points = 3)
-    read_comet_metrics("records", byte_order = "big")
-    read_comet_metrics("bytes", form = "bytes")
-    read_comet_metrics("bytes", form = "bytes", num_points = 5)
-    read_comet_metrics("bytes", form = "bytes", num_points = 4,
-                       byte_order = "big")
-    write_comet_metrics(edges[-1, ], "bytes", "bytes")
-    write_comet_metrics(comet_example, "records")
-    write_comet_metrics(knn_graph(comet_example, 2, "proportional"), "records")
-    write_comet_metrics(as.data.frame(threshold_triples(comet_example, 0)),
-                        "records")
-    write_comet_metrics(edges, "records",
-                        num_points = 4)
+    read_points("vectors", "comet")
+    read_points("vectors", "comet", num_features = 3)
+    read_points("vectors", "comet", num_features = 2, num_points = 5)
+    read_points("vectors", "comet", num_features = 2, precision = "double")
+    read_points("none", "comet", num_features = 2)
+    read_edges("records", "comet", num_way = 3)
+    read_edges("records", "comet", num_points = 3)
+    read_edges("records", "comet", byte_order = "big")
+    read_edges("bytes", "comet_bytes")
+    read_edges("bytes", "comet_bytes", num_points = 5)
+    read_edges("bytes", "comet_bytes", num_points = 4, byte_order = "big")
+    write_edges(edges[-1, ], "bytes", "comet_bytes")
+    write_edges(comet_example, "records", "comet")
+    write_edges(knn_graph(comet_example, 2, "proportional"), "records", "comet")
+    write_edges(
+      as.data.frame(threshold_triples(comet_example, 0)), "records", "comet"
+    )
+    write_edges(edges, "records", "comet", num_points = 4)
   })
 })
 
@@ -193,9 +210,9 @@ test_that("a pair or a triple that is there twice is seen", {
   triples <- threshold_triples(x, 0)
   triples[2, ] <- triples[11, ]
   for (twice in list(pairs, triples)) {
-    for (form in c("records", "bytes")) {
+    for (format in c("comet", "comet_bytes")) {
       expect_error(
-        write_comet_metrics(twice, file, form), "is there twice",
+        write_edges(twice, file, format), "is there twice",
         class = "fsknn_argument_error"
       )
     }
@@ -215,7 +232,7 @@ test_that("records that can't be are refused by reader and writer", {
   local_folder()
   read <- function(...) {
     put_records(...)
-    read_comet_metrics("records", length(..1))
+    read_edges("records", "comet", num_way = length(..1))
   }
   expect_error(
     read(c(3, 3)), "different points", class = "fsknn_file_error"
@@ -230,7 +247,7 @@ test_that("records that can't be are refused by reader and writer", {
   edges <- threshold_graph(comet_example, 0, "proportional")
   edges$to[[2]] <- edges$from[[2]]
   expect_error(
-    write_comet_metrics(edges, "other"), "different points",
+    write_edges(edges, "other", "comet"), "different points",
     class = "fsknn_argument_error"
   )
   expect_false(file.exists("other"))
@@ -239,14 +256,15 @@ test_that("records that can't be are refused by reader and writer", {
 test_that("vectors that could not be read are not written, nor others read", {
   local_folder()
   expect_error(
-    write_comet_vectors(matrix(0, 5, 0), "vectors"),
+    write_points(matrix(0, 5, 0), "vectors", "comet"),
     class = "fsknn_argument_error"
   )
   expect_identical(list.files(), character())
   for (value in c(NA, NaN, Inf)) {
     writeBin(c(1, value), "vectors", size = 4, endian = "little")
     expect_error(
-      read_comet_vectors("vectors", 2), "finite", class = "fsknn_file_error"
+      read_points("vectors", "comet", num_features = 2),
+      "finite", class = "fsknn_file_error"
     )
   }
 })
@@ -259,26 +277,28 @@ test_that("similarities of triples are checked as those of pairs", {
   )
   for (graph in graphs) {
     for (value in c(NA, NaN, Inf, -1e-9, 1.0000001)) {
-      for (form in c("records", "bytes")) {
+      for (format in c("comet", "comet_bytes")) {
         other <- graph
         other$similarity[[2]] <- value
         expect_error(
-          write_comet_metrics(other, "other", form), "between 0 and 1",
+          write_edges(other, "other", format), "between 0 and 1",
           class = "fsknn_argument_error"
         )
       }
     }
     graph$similarity <- rep(1L, nrow(graph))
     num_way <- if ("third" %in% names(graph)) 3 else 2
-    write_comet_metrics(graph, "whole")
-    expect_true(all(read_comet_metrics("whole", num_way)$similarity == 1))
+    write_edges(graph, "whole", "comet")
+    expect_true(all(read_edges(
+      "whole", "comet", num_way = num_way
+    )$similarity == 1))
   }
   triples <- graphs[[2]]
   for (values in list(NULL, as.character(triples$similarity),
                       factor(triples$similarity))) {
     triples$similarity <- values
     expect_error(
-      write_comet_metrics(triples, "other"), "numeric column `similarity`",
+      write_edges(triples, "other", "comet"), "numeric column `similarity`",
       class = "fsknn_argument_error"
     )
   }

@@ -17,7 +17,9 @@ pack <- function(bytes, open) {
   readBin(file, "raw", file.size(file))
 }
 
-read_bytes <- function(bytes, name = "file.txt", read = read_cibm) {
+read_bytes <- function(bytes, name = "file.txt", read = function(file) {
+                         read_points(file, "cibm")
+                       }) {
   local_folder()
   writeBin(bytes, name)
   read(name)
@@ -33,12 +35,14 @@ test_that("all line ends do", {
 test_that("lines longer than what is read at once come whole", {
   local_folder()
   x <- matrix(1:2, 2, dimnames = list(strrep(c("\u00e9", "b"), 3e6), "s"))
-  write_cibm(x, "file.txt.gz", classes = 1)
+  write_points(x, "file.txt.gz", "cibm", class = 1)
   # expect_identical() would print the differences of such long texts.
-  expect_true(identical(rownames(read_cibm("file.txt.gz")), rownames(x)))
+  expect_true(identical(rownames(read_points(
+    "file.txt.gz", "cibm"
+  )), rownames(x)))
   # The plain file has many blocks.
-  write_cibm(x, "file.txt", classes = 1)
-  expect_true(identical(rownames(read_cibm("file.txt")), rownames(x)))
+  write_points(x, "file.txt", "cibm", class = 1)
+  expect_true(identical(rownames(read_points("file.txt", "cibm")), rownames(x)))
 })
 
 test_that("a NUL byte is an error that names its line", {

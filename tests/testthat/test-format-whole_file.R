@@ -11,8 +11,8 @@ writers <- list(
   gml = function(file) write_edges(knn_graph(cibm_of(400), 9), file),
   knn = function(file) write_knn(knn_graph(cibm_of(400), 9), file),
   knn.gz = function(file) write_knn(knn_graph(cibm_of(400), 9), file),
-  txt = function(file) write_cibm(cibm_of(400), file),
-  txt.gz = function(file) write_cibm(cibm_of(400), file)
+  txt = function(file) write_points(cibm_of(400), file, "cibm"),
+  txt.gz = function(file) write_points(cibm_of(400), file, "cibm")
 )
 
 test_that("what a writer wrote is there, and nothing beside it", {
@@ -49,7 +49,7 @@ test_that("a disk that is full is an error", {
     unlink(link)
   }
   file.symlink("/dev/full", "full.txt")
-  expect_snapshot(error = TRUE, write_cibm(cibm_of(4), "full.txt"))
+  expect_snapshot(error = TRUE, write_points(cibm_of(4), "full.txt", "cibm"))
   expect_true(file.exists("/dev/full"))
 })
 
@@ -70,7 +70,8 @@ test_that("a disk that becomes full leaves the old file as it was", {
       x <- matrix(sin((1:40000)^2), ncol = 40)
       switch(
         sub("[.]gz$", "", ending),
-        txt = write_cibm(x, file), knn = write_knn(knn_graph(x, 9), file),
+        txt = write_points(x, file, "cibm"),
+        knn = write_knn(knn_graph(x, 9), file),
         write_edges(knn_graph(x, 9), file)
       )
     }
@@ -99,8 +100,8 @@ test_that("a limit on the size of files leaves the old file as it was", {
     "  a.gml = function(f) fsknn::write_edges(edges, f),",
     "  a.graphml = function(f) fsknn::write_edges(edges, f),",
     "  a.knn.gz = function(f) fsknn::write_knn(edges, f),",
-    "  a.txt = function(f) fsknn::write_cibm(x, f),",
-    "  a.txt.gz = function(f) fsknn::write_cibm(x, f)",
+    "  a.txt = function(f) fsknn::write_points(x, f, 'cibm'),",
+    "  a.txt.gz = function(f) fsknn::write_points(x, f, 'cibm')",
     ")",
     "for (file in names(tried)) {",
     "  writeLines('old', file)",
@@ -130,7 +131,7 @@ test_that("Ctrl-C leaves the old file as it was, and nothing beside it", {
     "tried <- list(",
     "  a.csv.gz = function(f) write_edges(edges, f),",
     "  a.graphml = function(f) write_edges(edges, f),",
-    "  a.txt = function(f) write_cibm(x, f)",
+    "  a.txt = function(f) write_points(x, f, 'cibm')",
     ")",
     "said <- character()",
     "for (file in names(tried)) {",
@@ -160,24 +161,27 @@ test_that("links lead to the file that is replaced", {
   file.symlink("inner/file.txt", "link.txt")
   file.symlink("inner/new.txt", "dangling.txt")
   x <- cibm_of(3)
-  write_cibm(x, "link.txt")
-  write_cibm(x, "dangling.txt")
+  write_points(x, "link.txt", "cibm")
+  write_points(x, "dangling.txt", "cibm")
   expect_identical(Sys.readlink("link.txt"), "inner/file.txt")
   expect_identical(Sys.readlink("dangling.txt"), "inner/new.txt")
-  expect_identical(unname(read_cibm("inner/file.txt")), unname(read_cibm("link.txt")))
+  expect_identical(
+    unname(read_points("inner/file.txt", "cibm")),
+    unname(read_points("link.txt", "cibm"))
+  )
   expect_setequal(list.files("inner"), c("file.txt", "new.txt"))
   file.symlink("loop.txt", "loop.txt")
-  expect_error(write_cibm(x, "loop.txt"), class = "fsknn_file_error")
+  expect_error(write_points(x, "loop.txt", "cibm"), class = "fsknn_file_error")
 })
 
 test_that("a pipe is written to", {
   skip_on_os("windows")
   local_folder()
   x <- cibm_of(30)
-  write_cibm(x, "file.txt")
+  write_points(x, "file.txt", "cibm")
   expect_identical(system2("mkfifo", "pipe"), 0L)
   system2("sh", c("-c", shQuote("cat pipe > copy; mv copy got")), wait = FALSE)
-  write_cibm(x, "pipe")
+  write_points(x, "pipe", "cibm")
   expect_true(wait_for(function() file.exists("got"), patience))
   expect_identical(readLines("got"), readLines("file.txt"))
 })
@@ -187,7 +191,9 @@ test_that("a file that may not be written stays", {
   local_folder()
   writeLines("old", "file.txt")
   Sys.chmod("file.txt", "0444")
-  expect_error(write_cibm(cibm_of(3), "file.txt"), class = "fsknn_file_error")
+  expect_error(
+    write_points(cibm_of(3), "file.txt", "cibm"), class = "fsknn_file_error"
+  )
   expect_identical(readLines("file.txt"), "old")
 })
 
@@ -218,8 +224,8 @@ test_that("digits = 17 gives back the same doubles", {
     }
     expect_identical(back, list(here, rev(here)), label = format)
   }
-  write_cibm(matrix(values, 1), "file")
-  expect_identical(as.vector(read_cibm("file")), values)
+  write_points(matrix(values, 1), "file", "cibm")
+  expect_identical(as.vector(read_points("file", "cibm")), values)
   edges <- data.frame(from = "a", to = "b", distance = c(1 / 3, 12345.678))
   write_edges(edges, "file", "csv", digits = 3)
   expect_identical(read.csv("file")$distance, c(0.333, 12300))
@@ -243,8 +249,8 @@ test_that("names are UTF-8, or entities in GML, in every locale", {
     "  fsknn::write_edges(edges, file, vertices = points)",
     "}",
     "colnames(x) <- names[1:5]",
-    "fsknn::write_cibm(x, 'a.txt')",
-    "back <- fsknn::read_cibm('a.txt')",
+    "fsknn::write_points(x, 'a.txt', 'cibm')",
+    "back <- fsknn::read_points('a.txt', 'cibm')",
     "cat(identical(dimnames(back), dimnames(x)))"
   ), script)
   said <- withr::with_envvar(c(LC_ALL = "C"), system2(

@@ -30,8 +30,8 @@ test_that("no verb has the name of one of a package that is used beside it", {
 
 test_that("an edge data frame is called `edges` by every verb that needs one", {
   takers <- c(
-    "as_igraph", "as_self_hits", "as_sparse", "plot_neighbourhood",
-    "soft_threshold", "spanning_forest", "sparse_tom", "undirected_edges",
+    "as_igraph", "as_sparse", "plot_neighbourhood", "soft_threshold",
+    "spanning_forest", "sparse_tom", "undirected_edges",
     "write_edges", "write_knn"
   )
   for (verb in takers) {

@@ -40,31 +40,31 @@ test_that("a symmetric matrix has the pairs of either direction, or of both", {
   expected <- list(
     union = pmax(plain, t(plain)), mutual = plain * (there & t(there))
   )
-  for (symmetric in names(expected)) {
-    m <- as_sparse(edges, symmetric = symmetric)
+  for (mode in names(expected)) {
+    m <- as_sparse(edges, mode = mode)
     expect_s4_class(m, "dsCMatrix")
     expect_true(methods::validObject(m))
-    expect_identical(as.matrix(m), expected[[symmetric]])
+    expect_identical(as.matrix(m), expected[[mode]])
     expect_identical(as_sparse(knn_search(x, 4, "euclidean"),
-                               symmetric = symmetric)@x, m@x)
+                               mode = mode)@x, m@x)
   }
-  expect_identical(as_sparse(edges, symmetric = "no"), as_sparse(edges))
-  ones <- as_sparse(edges, "one", symmetric = "union")
+  expect_identical(as_sparse(edges, mode = "directed"), as_sparse(edges))
+  ones <- as_sparse(edges, "one", mode = "union")
   expect_identical(as.matrix(ones) == 1, expected$union > 0)
   # These edges are already undirected.
   pairs <- threshold_graph(x, 0.3)
   expect_identical(
-    as.matrix(as_sparse(pairs, symmetric = "union")),
+    as.matrix(as_sparse(pairs, mode = "union")),
     as.matrix(as_sparse(pairs))
   )
-  expect_snapshot(error = TRUE, as_sparse(edges, symmetric = TRUE))
+  expect_snapshot(error = TRUE, as_sparse(edges, mode = TRUE))
 })
 
 test_that("destiny makes a diffusion map of it", {
   skip_if_not_installed("destiny")
   skip_if_not_installed("Matrix")
   x <- random_matrix(120, 6)
-  m <- as_sparse(knn_graph(x, 10, "euclidean"), symmetric = "union")
+  m <- as_sparse(knn_graph(x, 10, "euclidean"), mode = "union")
   map <- function(...) {
     suppressWarnings(destiny::DiffusionMap(..., n_eigs = 3, sigma = 2))
   }
@@ -87,10 +87,10 @@ test_that("shards have the similarities of the edges of their search", {
   }
   for (sign in c("signed", "absolute", "negative")) {
     edges <- knn_graph(x, 4, "pearson", sign)
-    for (symmetric in c("no", "union")) {
+    for (mode in c("directed", "union")) {
       expect_equal(
-        of_shards("pearson", sign, "similarity", symmetric = symmetric),
-        as_sparse(edges, "similarity", symmetric = symmetric),
+        of_shards("pearson", sign, "similarity", mode = mode),
+        as_sparse(edges, "similarity", mode = mode),
         tolerance = 1e-14
       )
     }
@@ -116,33 +116,6 @@ test_that("shards have the similarities of the edges of their search", {
   expect_error(
     of_shards("inner_product", "signed", "similarity"), "no similarity",
     class = "fsknn_argument_error"
-  )
-})
-
-test_that("hits hold the edges and their columns", {
-  skip_if_not_installed("S4Vectors")
-  edges <- knn_graph(random_matrix(30, 5), 3)
-  hits <- as_self_hits(edges)
-  expect_s4_class(hits, "SelfHits")
-  expect_identical(S4Vectors::nnode(hits), 30L)
-  expect_identical(S4Vectors::from(hits), edges$from)
-  expect_identical(S4Vectors::to(hits), edges$to)
-  expect_identical(S4Vectors::mcols(hits)$distance, edges$distance)
-  expect_identical(S4Vectors::mcols(hits)$rank, edges$rank)
-})
-
-test_that("hits are pairs of a SingleCellExperiment's cells", {
-  skip_if_not_installed("SingleCellExperiment")
-  x <- random_matrix(20, 5)
-  cells <- SingleCellExperiment::SingleCellExperiment(list(counts = t(x)))
-  hits <- as_self_hits(knn_search(x, 3))
-  SingleCellExperiment::colPair(cells, "knn") <- hits
-  # It sorts them by point and neighbour.
-  pairs <- SingleCellExperiment::colPair(cells, "knn")
-  in_order <- order(S4Vectors::from(hits), S4Vectors::to(hits))
-  expect_identical(S4Vectors::to(pairs), S4Vectors::to(hits)[in_order])
-  expect_identical(
-    S4Vectors::mcols(pairs)$distance, S4Vectors::mcols(hits)$distance[in_order]
   )
 })
 

@@ -14,7 +14,7 @@ small_edges <- function() {
 
 test_that("what the core finds becomes edges with names", {
   edges <- small_edges()
-  expect_s3_class(edges, c("knn_edges", "data.frame"), exact = TRUE)
+  expect_s3_class(edges, c("fsknn_edges", "data.frame"), exact = TRUE)
   expect_named(edges, c("from", "to", "rank", "distance"))
   expect_identical(edges$from, c("a", "a", "b", "b", "d", "d"))
   expect_identical(edges$to, c("b", "c", "a", "d", "b", "a"))
@@ -77,7 +77,7 @@ test_that("taking rows keeps what the edges know", {
                     subset(edges, distance < 1), edges[order(edges$to), ],
                     edges[c("from", "to", "distance")],
                     edges[, c("from", "to")])) {
-    expect_s3_class(part, "knn_edges")
+    expect_s3_class(part, "fsknn_edges")
     expect_identical(attributes(part)[names(kept)], kept)
   }
 })
@@ -96,7 +96,7 @@ test_that("it behaves as the data frame that it is", {
   edges <- small_edges()
   edges$twice <- 2 * edges$distance
   expect_identical(edges$twice[[1]], 1)
-  expect_s3_class(edges, "knn_edges")
+  expect_s3_class(edges, "fsknn_edges")
   plain <- as.data.frame(edges)
   expect_identical(nrow(plain), 6L)
   expect_identical(nrow(merge(edges, data.frame(to = "a"))), 2L)

@@ -112,7 +112,7 @@ test_that("a long list of long names fits the page", {
       ), k = 30L, alpha = 20L, beta = 10L, lower_bound = 29L, gap = 1 / 30,
       beta_bound = 11L, optimal = FALSE, solver = "none", seconds = 1
     ),
-    class = "alpha_beta_k"
+    class = "fsknn_alpha_beta_k"
   )
   expect_snapshot({
     long

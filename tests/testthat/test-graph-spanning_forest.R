@@ -44,7 +44,7 @@ test_that("it is rows of the edges, with all points kept", {
   rownames(x) <- paste0("g", 1:40)
   edges <- knn_graph(x, k = 2)
   tree <- spanning_forest(edges)
-  expect_s3_class(tree, "knn_edges")
+  expect_s3_class(tree, "fsknn_edges")
   expect_identical(names(tree), names(edges))
   expect_identical(attr(tree, "vertices"), attr(edges, "vertices"))
   rows <- match(paste(tree$from, tree$to), paste(edges$from, edges$to))

@@ -14,7 +14,7 @@ few_edges <- function(correlation = NULL) {
 
 test_that("a summary counts points, components, directions and degrees", {
   facts <- summary(few_edges())
-  expect_s3_class(facts, "summary.knn_edges")
+  expect_s3_class(facts, "summary.fsknn_edges")
   expect_identical(facts$num_points, 6L)
   expect_identical(facts$num_edges, 5L)
   expect_identical(facts$isolated, 1L)
@@ -66,7 +66,7 @@ test_that("any edges have a summary, none at all and rows of some too", {
     summary(edges[0, ])
   })
   lost <- as.data.frame(as.list(few_edges()))
-  class(lost) <- c("knn_edges", "data.frame")
+  class(lost) <- c("fsknn_edges", "data.frame")
   expect_snapshot(error = TRUE, summary(lost))
   expect_snapshot(error = TRUE, summary(edges, hub = 3))
 })

@@ -215,8 +215,8 @@ test_that("every verb takes covariates", {
       some <- c(9, 3, 41)
       whole <- by(knn_search, x, 5)
       expect_identical(
-        unclass(by(knn_search, x, 5, subset = some)),
-        lapply(unclass(whole), function(part) part[some, ])
+        bare(by(knn_search, x, 5, subset = some)),
+        lapply(bare(whole), function(part) part[some, ])
       )
       each <- by(knn_search, x, rep_len(c(5, 0, 2), 60))
       expect_identical(each$distance[[3]], whole$distance[3, 1:2])

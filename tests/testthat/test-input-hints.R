@@ -411,10 +411,6 @@ test_that("edges are no points, and no stages of triples", {
     knn_query(x, edges, 1), "`query` must hold points",
     class = "fsknn_argument_error"
   )
-  expect_error(
-    combine_triples(as_igraph(edges)), "Each part must be",
-    class = "fsknn_argument_error"
-  )
   skip_if_not_installed("survival")
   time <- survival::Surv(1:14, rep(1:0, 7))
   for (verb in list(soft_threshold, sparse_tom)) {
@@ -478,7 +474,7 @@ test_that("a column of names with missing ones becomes row names", {
 
 test_that("the path of a known file names its reader", {
   for (case in list(
-    c("a.cibm", "read_cibm(x)"), c("a.ibin", "read_ibin(x)"),
+    c("a.cibm", "read_points(x, "cibm")"), c("a.ibin", "read_knn(x)"),
     c(
       "GSE1_series_matrix.txt.gz",
       "read.delim(x, comment.char = \"!\", row.names = 1)"

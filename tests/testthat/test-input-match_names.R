@@ -198,11 +198,12 @@ sample_cases <- function() {
       f$keep[] <- TRUE
       alpha_beta_k(f, v, solver = "none")[1:5]
     }),
-    "classes, write_cibm" = case(kind, function(v, x) {
+    "class, write_points" = case(kind, function(v, x) {
       file <- withr::local_tempfile()
-      write_cibm(unname(x), file)
-      dimnames(x) <- dimnames(x) %||% dimnames(read_cibm(file))
-      attr(read_cibm(write_cibm(x, file, v)), "classes")
+      write_points(unname(x), file, "cibm")
+      dimnames(x) <- dimnames(x) %||% dimnames(read_points(file, "cibm"))
+      write_points(x, file, "cibm", class = v)
+      attr(read_points(file, "cibm"), "classes")
     })
   )
   if (requireNamespace("survival", quietly = TRUE)) {
@@ -294,10 +295,10 @@ point_cases <- function() {
         list(x, v), k = 3, permutations = NULL
       )$points$rbo
     }),
-    "x, mdl_discretise" = case(named_points(5), function(v, x) {
+    "x, predict.fsknn_mdl_filter" = case(named_points(5), function(v, x) {
       kind <- kinds_of(num_samples)
       x[c(1, 7, 9), kind == "a"] <- x[c(1, 7, 9), kind == "a"] + 9
-      unname(mdl_discretise(v, mdl_filter(x, kind)))
+      unname(predict(mdl_filter(x, kind), v))
     })
   )
 }

@@ -360,7 +360,7 @@ test_that("a graph leaves out the edges that are not there", {
       edges <- knn_graph(x, 5, na = "pairwise", backend = backend),
       class = "fsknn_short_rows"
     )
-    expect_s3_class(edges, "knn_edges")
+    expect_s3_class(edges, "fsknn_edges")
     expect_identical(nrow(edges), sum(!is.na(nn$index)))
     expect_identical(edges$from, rep(letters[1:12], c(rep(3, 4), rep(5, 8))))
     expect_identical(edges$rank, c(rep(1:3, 4), rep(1:5, 8)))

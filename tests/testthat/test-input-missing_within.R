@@ -150,7 +150,7 @@ test_that("pairs over common samples are filtered, and kept or found twice", {
   search <- fsknn:::ask_within(fsknn:::new_search(x, options), 0.5)
   search$request$within$most_kept <- 10
   expect_identical(
-    fsknn:::run_search(search)[c("index", "distance")], unclass(kept)
+    fsknn:::run_search(search)[c("index", "distance")], bare(kept)
   )
 })
 

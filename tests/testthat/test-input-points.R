@@ -115,7 +115,7 @@ test_that("columns of a matrix or a data frame can be the points", {
   whole <- small_integers(7, 12)
   storage.mode(whole) <- "integer"
   expect_type(
-    fsknn:::read_points(whole, fsknn:::check_input("columns"))$values, "integer"
+    fsknn:::take_points(whole, fsknn:::check_input("columns"))$values, "integer"
   )
   expect_identical(
     knn_search(whole, 3, points = "columns"), knn_search(t(whole), 3)

@@ -163,7 +163,7 @@ test_that("simulated runs print", {
     data.frame(
       seconds = c(100, 200), failures = c(0, 3), tasks_again = c(0, 2)
     ),
-    class = c("knn_simulation", "data.frame"), hosts = 5L, num_tasks = 1225
+    class = c("fsknn_simulation", "data.frame"), hosts = 5L, num_tasks = 1225
   )
   expect_snapshot({
     runs

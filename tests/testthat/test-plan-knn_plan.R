@@ -69,7 +69,7 @@ test_that("a plan prints in the paper's words", {
       streamed = FALSE, num_passes = 1, max_device_memory = 0, bytes_file = 0,
       block_points = 0, bytes_made_from = 0, bytes_host = 0
     ),
-    class = "knn_plan"
+    class = "fsknn_plan"
   )
   with_gpus <- plan
   with_gpus$backend <- "cuda"

@@ -234,13 +234,13 @@ test_that("labels come from a column or a named vector", {
   skip_without_pictures()
   edges <- known_edges()
   expect_setequal(
-    shown(plot_neighbourhood(edges, "a", labels = "symbol")), LETTERS[1:4]
+    shown(plot_neighbourhood(edges, "a", text = "symbol")), LETTERS[1:4]
   )
   expect_setequal(
-    shown(plot_neighbourhood(edges, "i", labels = "symbol")), c("H", "i")
+    shown(plot_neighbourhood(edges, "i", text = "symbol")), c("H", "i")
   )
   expect_setequal(
-    shown(plot_neighbourhood(edges, "a", labels = c(a = "outcome", c = "CD3"))),
+    shown(plot_neighbourhood(edges, "a", text = c(a = "outcome", c = "CD3"))),
     c("outcome", "b", "CD3", "d")
   )
 })
@@ -340,6 +340,6 @@ test_that("what can't be drawn is an error that helps", {
     error = TRUE, plot_neighbourhood(edges, "a", colour = "cluster")
   )
   expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", colour = 1:9))
-  expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", labels = "gene"))
+  expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", text = "gene"))
   expect_snapshot(error = TRUE, plot_neighbourhood(edges, "a", layout = "kk"))
 })

@@ -70,7 +70,7 @@ test_that("a saved page is one file that asks for nothing", {
   edges <- page_edges()
   attr(edges, "vertices")$symbol <- c("<b>a</b>", letters[2:5])
   htmlwidgets::saveWidget(
-    plot_neighbourhood(edges, "a", labels = "symbol", interactive = TRUE), file
+    plot_neighbourhood(edges, "a", text = "symbol", interactive = TRUE), file
   )
   lines <- paste(readLines(file, warn = FALSE), collapse = "\n")
   expect_match(lines, "HTMLWidgets.widget({", fixed = TRUE)

@@ -42,7 +42,10 @@ told_by <- function(expr) {
 
 test_that("the backends are listed, each with what is known of it", {
   table <- knn_backends()
-  expect_named(table, c("backend", "usable", "detail"))
+  expect_s3_class(table, c("fsknn_backends", "data.frame"), exact = TRUE)
+  expect_named(table, c("backend", "usable", "detail", "devices"))
+  expect_named(table$devices, c("cpu", "cuda"))
+  expect_error(knn_backends(start = 1), class = "fsknn_argument_error")
   expect_identical(table$backend, c("cpu", "cuda"))
   expect_true(table$usable[[1]])
   expect_true(all(nzchar(table$detail)))
@@ -100,12 +103,12 @@ test_that("a failure to ask is a reason, not an error", {
 })
 
 test_that("devices are listed, or the reason why there are none", {
-  devices <- cuda_devices()
+  devices <- gpus_here()
   expect_named(devices, c(
     "device", "cuda_id", "name", "compute_capability", "memory_total",
     "memory_free", "multiprocessors"
   ))
-  expect_s3_class(devices, c("cuda_devices", "data.frame"), exact = TRUE)
+  expect_s3_class(devices, c("fsknn_devices", "data.frame"), exact = TRUE)
   if (nrow(devices) == 0) {
     expect_true(nzchar(attr(devices, "reason")))
   }
@@ -119,6 +122,11 @@ test_that("devices print", {
     two_devices()
     none
   })
+  table <- fsknn:::describe_backends(facts_with(usable = TRUE))
+  table$devices <- list(cpu = NULL, cuda = two_devices())
+  expect_snapshot(fsknn:::print.fsknn_backends(table))
+  table$devices <- list(cpu = NULL, cuda = none)
+  expect_snapshot(fsknn:::print.fsknn_backends(table))
 })
 
 test_that("auto takes CUDA where it can be used, and says so once", {

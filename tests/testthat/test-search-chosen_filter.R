@@ -148,3 +148,21 @@ test_that("there must be points to look at", {
     knn_plan(x, k = 3, look = NA)
   })
 })
+
+test_that("plans and searches agree about which metrics have a filter", {
+  for_all_metrics(function(metric, sign, backend) {
+    if (backend != "cpu") {
+      return()
+    }
+    x <- values_for(random_matrix(300, 12), metric)
+    knn_search(x, 3, metric, sign, backend = backend)
+    expect_identical(knn_stats()$filtered, has_filter(metric), label = metric)
+  })
+})
+
+test_that("the help names every form of a filter", {
+  help <- fsknn:::filter_form_help()
+  for (form in c("none", "bits", "int8", "int8_centred", "float32")) {
+    expect_match(help, paste0("\"", form, "\""), fixed = TRUE)
+  }
+})

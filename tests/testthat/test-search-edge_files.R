@@ -34,12 +34,12 @@ test_that("a file has the edges of the graph, all digits, in its order", {
   }
 })
 
-test_that("records of CoMet are those of write_comet_metrics()", {
+test_that("records of CoMet are those of write_edges()", {
   x <- exp(random_matrix(40, 9))
   files <- replicate(2, withr::local_tempfile())
   for (metric in c("proportional", "pearson")) {
     graph <- threshold_graph(x, 0.3, metric, backend = "cpu")
-    write_comet_metrics(graph, files[[1]])
+    write_edges(graph, files[[1]], "comet")
     threshold_graph(x, 0.3, metric, backend = "cpu", file = files[[2]],
                     format = "comet", max_memory = 40 * 24)
     expect_identical(

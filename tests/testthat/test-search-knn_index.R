@@ -492,7 +492,7 @@ test_that("BiocNeighbors' index keeps the points", {
     expect_null(fsknn:::made_index(index))
     first <- BiocNeighbors::findKNN(BNINDEX = index, k = 3)
     made <- fsknn:::made_index(index)$index
-    expect_s3_class(made, "knn_index")
+    expect_s3_class(made, "fsknn_index")
     expect_identical(BiocNeighbors::findKNN(BNINDEX = index, k = 3), first)
     expect_identical(
       BiocNeighbors::findKNN(x, k = 3, BNPARAM = param), first

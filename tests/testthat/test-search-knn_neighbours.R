@@ -33,23 +33,25 @@ test_that("a print gives back what it prints", {
   expect_identical(back, list(value = found, visible = FALSE))
 })
 
-test_that("the class is the only thing beside index and distance", {
+test_that("index and distance have only a class and a record beside them", {
   x <- random_matrix(30, 5)
   answers <- list(
     knn_search(x, 4), knn_query(x, x[1:3, ], 4), knn_search(x, rep(1:2, 15)),
     within_search(x, 0.5), within_query(x, x[1:3, ], 0.5),
-    as_knn(knn_graph(x, 4)), convert_knn(knn_search(x, 4), "fsknn")
+    as_knn(knn_graph(x, 4)), as_knn(knn_search(x, 4), "fsknn")
   )
   for (found in answers) {
-    expect_s3_class(found, "knn_neighbours", exact = TRUE)
+    expect_s3_class(found, "fsknn_neighbours", exact = TRUE)
     expect_identical(
-      unclass(found), list(index = found$index, distance = found$distance)
+      found[c("index", "distance")],
+      list(index = found$index, distance = found$distance)
     )
     expect_identical(found[["index"]], found$index)
-    expect_named(attributes(found), c("names", "class"))
-    expect_identical(found[c("index", "distance")], unclass(found))
+    expect_named(attributes(found), c("names", "class", "searched"))
   }
   nn <- knn_search(x, 4)
-  expect_identical(as_knn(convert_knn(nn, "uwot")), nn)
-  expect_identical(convert_knn(nn, "BiocNeighbors"), unclass(nn))
+  expect_identical(as_knn(as_knn(nn, "uwot")), nn)
+  expect_identical(
+    as_knn(nn, "BiocNeighbors"), nn[c("index", "distance")]
+  )
 })

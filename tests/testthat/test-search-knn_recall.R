@@ -188,7 +188,7 @@ test_that("any shape can be compared", {
   x <- random_matrix(60, 5)
   nn <- knn_search(x, 5, metric = "euclidean")
   for (shape in c("FNN", "uwot", "RANN", "dbscan", "edges")) {
-    expect_identical(knn_recall(convert_knn(nn, shape), nn)$recall, 1)
+    expect_identical(knn_recall(as_knn(nn, shape), nn)$recall, 1)
   }
   expect_identical(knn_recall(knn_graph(x, 3), knn_search(x, 5))$recall, 1)
 })

@@ -16,7 +16,7 @@ test_that("a search leaves its facts, and they are no part of the answer", {
     expect_named(found, c("index", "distance"))
     expect_null(attributes(found$index)$stats)
     stats <- knn_stats()
-    expect_s3_class(stats, "knn_stats")
+    expect_s3_class(stats, "fsknn_stats")
     expect_identical(stats$backend, backend)
     expect_identical(stats$metric, metric)
     expect_identical(stats$sign, sign)

@@ -28,7 +28,16 @@ test_that("the naive reference knows every metric", {
   }
 })
 
-test_that("the help page names every metric", {
+test_that("the help and the message of an unknown metric name every metric", {
+  help <- fsknn:::metric_help()
+  message <- rlang::catch_cnd(knn_search(diag(4), 1, metric = "other"))$message
+  for (metric in paste0('"', fsknn:::metric_table()$name, '"')) {
+    expect_match(help, metric, fixed = TRUE)
+    expect_match(message, metric, fixed = TRUE)
+  }
+})
+
+test_that("the first metric is the default", {
   expect_null(eval(formals(knn_search)$metric))
   expect_identical(
     fsknn:::default_metric(NULL), fsknn:::metric_table()$name[[1]]
@@ -251,14 +260,14 @@ test_that("what takes distances for lengths refuses inner products", {
   x <- small_integers(20, 4)
   nn <- knn_search(x, 2, "inner_product")
   edges <- knn_graph(x, 2, "inner_product")
-  expect_snapshot(error = TRUE, {
+  expect_snapshot(error = TRUE, transform = without_metrics, {
     mst_knn(x, "inner_product")
     mst_knn(edges)
     spanning_forest(edges)
     threshold_graph(x, 0.5, "inner_product")
     as_igraph(edges, weight = "similarity")
     as_igraph(edges, weight = "distance")
-    convert_knn(nn, "uwot")
+    as_knn(nn, "uwot")
     knn_search(x, 2, "inner_product", sign = "absolute")
     knn_search(x, 2, "inner_product", weights = 1:4)
     knn_search(x, 2, "inner_product", na = "pairwise")
@@ -275,7 +284,9 @@ test_that("what takes distances for lengths refuses inner products", {
   file <- withr::local_tempfile(fileext = ".knn")
   write_knn(edges, file)
   expect_equal(
-    read_knn(file, "inner_product")$distance, edges$distance, tolerance = 1e-6
+    read_knn(
+      file, metric = "inner_product"
+    )$distance, edges$distance, tolerance = 1e-6
   )
 })
 

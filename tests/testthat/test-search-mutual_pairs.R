@@ -65,7 +65,7 @@ test_that("mutual pairs are edges: names, correlations, igraph, print", {
   x <- random_matrix(40, 7)
   rownames(x) <- paste0("cell", 1:40)
   found <- mutual_pairs(x, rep_len(1:2, 40), 2)
-  expect_s3_class(found, "knn_edges")
+  expect_s3_class(found, "fsknn_edges")
   expect_false(attr(found, "directed"))
   expect_equal(
     found$correlation, stats::cor(t(x))[cbind(found$from, found$to)],

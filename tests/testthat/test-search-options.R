@@ -51,6 +51,12 @@ option_verbs <- function() {
   )
 }
 
+test_that("the verbs of the table are those that are called here", {
+  expect_setequal(
+    names(option_verbs()), sub("[.]default$", "", fsknn:::option_verbs)
+  )
+})
+
 test_that("a verb has at most twelve arguments besides its options", {
   for (name in names(option_verbs())) {
     verb <- getExportedValue("fsknn", name)

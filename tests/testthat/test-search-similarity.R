@@ -62,9 +62,9 @@ test_that("bytes are floor(255 c) of the double c, of all small pairs", {
     all <- pair_similarity(x)
     # 1 - distance would give another byte for some.
     expect_false(identical(in_comet_bytes(1 - (1 - all)), in_comet_bytes(all)))
-    write_comet_bytes(x, "bytes", metric = metric)
+    threshold_graph(x, 0, metric, file = "bytes", format = "comet_bytes")
     expect_identical(bytes_of("bytes"), in_comet_bytes(all))
-    write_comet_metrics(threshold_graph(x, 0, metric), "metrics", "bytes")
+    write_edges(threshold_graph(x, 0, metric), "metrics", "comet_bytes")
     expect_identical(bytes_of("metrics"), in_comet_bytes(all))
     fifth <- all[upper.tri(all)] == 0.2
     expect_identical(unique(bytes_of("bytes")[fifth]), as.raw(51))
@@ -131,16 +131,14 @@ test_that("so have graphs, matrices and files of them", {
   found <- utils::read.csv("found.csv")
   expect_identical(names(found), names(edges))
   expect_identical(found$similarity, edges$similarity)
-  threshold_graph(
-    x, 0.1, "proportional", file = "found.bin", format = "comet"
-  )
-  write_comet_metrics(edges, "edges.bin")
+  threshold_graph(x, 0.1, "proportional", file = "found.bin", format = "comet")
+  write_edges(edges, "edges.bin", "comet")
   expect_identical(bytes_of("found.bin"), bytes_of("edges.bin"))
   as_float <- function(x) {
     readBin(writeBin(x, raw(), size = 4), "double", length(x), 4)
   }
   expect_identical(
-    read_comet_metrics("edges.bin")$similarity, as_float(all[at])
+    read_edges("edges.bin", "comet")$similarity, as_float(all[at])
   )
 })
 
@@ -192,9 +190,7 @@ test_that("thresholds and bins compare that double, not 1 - distance", {
     }
     local_folder()
     for (at in which(least < 0.5)[1:6]) {
-      found <- threshold_graph(
-        x, least[[at]], metric, file = "some.csv"
-      )
+      found <- threshold_graph(x, least[[at]], metric, file = "some.csv")
       expect_identical(found$count, wanted[[at]])
       expect_identical(nrow(utils::read.csv("some.csv")) + 0, wanted[[at]])
     }

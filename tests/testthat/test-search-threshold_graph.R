@@ -5,7 +5,7 @@ test_that("all pairs with a correlation of at least so much are edges", {
   pairs <- which(upper.tri(r) & r >= 0.4, arr.ind = TRUE)
   for (backend in backends_here()) {
     edges <- threshold_graph(x, 0.4, backend = backend)
-    expect_s3_class(edges, "knn_edges")
+    expect_s3_class(edges, "fsknn_edges")
     expect_identical(names(edges), c("from", "to", "distance", "correlation"))
     expect_setequal(
       paste(edges$from, edges$to),

@@ -309,7 +309,7 @@ test_that("proportional similarities hold from the smallest to the largest", {
     expect_near(1 - tree$distance, all[cbind(tree$from, tree$to)], backend)
   }
   file <- withr::local_tempfile()
-  write_comet_bytes(x, file)
+  threshold_graph(x, 0, "proportional", file = file, format = "comet_bytes")
   expect_identical(
     as.integer(readBin(file, "raw", 1e4)), as.integer(floor(255 * once))
   )
@@ -347,7 +347,7 @@ test_that("so do those of three rows, to 1e-14", {
     expect_equal(found$triples, tabulate(findInterval(of_three, breaks), 5))
   }
   file <- withr::local_tempfile()
-  write_comet_bytes(x, file, 3)
+  threshold_triples(x, 0, file = file, format = "comet_bytes")
   bytes <- as.integer(readBin(file, "raw", 1e5))
   expect_identical(sort(bytes), sort(as.integer(floor(255 * of_three))))
 })

@@ -5,7 +5,7 @@ test_that("graphs of shards are those of the answer", {
   x[11, ] <- 3
   search <- function(...) knn_search(x, 5, constant = "isolate", ...)
   plain <- search()
-  edges <- convert_knn(plain, "edges")
+  edges <- as_knn(plain, "edges")
   for (format in c("hdf5", "bin")) {
     skip_if_not_installed(if (format == "bin") "DelayedArray" else "HDF5Array")
     shards <- search(output = knn_output(
@@ -18,8 +18,8 @@ test_that("graphs of shards are those of the answer", {
     for (mode in c("union", "mutual")) {
       for (value in list(NULL, "one")) {
         expect_identical(
-          as_sparse(shards, value, symmetric = mode),
-          as_sparse(edges, value, symmetric = mode)
+          as_sparse(shards, value, mode = mode),
+          as_sparse(edges, value, mode = mode)
         )
       }
     }
@@ -54,8 +54,8 @@ test_that("a diffusion map of shards is that of the answer, by their metric", {
       diffusion_map(search(), 3, local = 2, metric = metric)
     )
     expect_identical(
-      diffusion_map(shards, 3, symmetrize = "mutual"),
-      diffusion_map(search(), 3, symmetrize = "mutual", metric = metric)
+      diffusion_map(shards, 3, mode = "mutual"),
+      diffusion_map(search(), 3, mode = "mutual", metric = metric)
     )
   }
   expect_error(
@@ -82,7 +82,7 @@ test_that("shards that were changed are told of where they are taken", {
     diffusion_map(changed(NULL, -1)), class = "fsknn_shards_error"
   )
   expect_error(
-    as_sparse(changed(NULL, Inf), symmetric = "union"),
+    as_sparse(changed(NULL, Inf), mode = "union"),
     class = "fsknn_shards_error"
   )
   for (take in list(snn_graph, as_sparse)) {
@@ -107,7 +107,7 @@ test_that("blocks of any size give the same", {
     output = knn_output(tempfile(), "bin", shard_rows = 9, precision = "double")
   )
   plain <- knn_search(x, 6, "manhattan")
-  forest <- spanning_forest(convert_knn(plain, "edges"))
+  forest <- spanning_forest(as_knn(plain, "edges"))
   for (at_once in c(1, 6, 50, 77, 1e6)) {
     expect_identical(
       fsknn:::sparse_of_shards(shards, NULL, NULL, at_once), as_sparse(plain)
@@ -118,7 +118,7 @@ test_that("blocks of any size give the same", {
     )
     expect_identical(
       fsknn:::symmetric_of_shards(shards, NULL, "union", NULL, at_once),
-      as_sparse(plain, symmetric = "union")
+      as_sparse(plain, mode = "union")
     )
     held <- fsknn:::shards_in_memory(shards, "x", NULL, at_once)
     expect_identical(held$index, plain$index)
@@ -152,7 +152,7 @@ test_that("recall is that of the answers, whichever of them are shards", {
   }
   shards <- in_folder(8)
   expect_identical(knn_recall(approx, shards), expected)
-  uwot <- convert_knn(approx, "uwot")
+  uwot <- as_knn(approx, "uwot")
   expect_identical(knn_recall(uwot, shards), expected)
   expect_identical(knn_recall(in_folder(5), shards)$recall, 1)
   expect_identical(knn_recall(in_folder(5), exact)$recall, 1)
@@ -197,11 +197,11 @@ test_that("what needs all points, or all in memory, says so", {
     spanning_forest(some)
     as_knn(all)
     undirected_edges(all)
-    as_sparse(all, symmetric = "mutual")
+    as_sparse(all, mode = "mutual")
     diffusion_map(all)
     diffusion_map(queries)
   })
   # By blocks it does not matter.
   expect_s4_class(as_sparse(all), "dgCMatrix")
-  expect_s3_class(snn_graph(all), "knn_edges")
+  expect_s3_class(snn_graph(all), "fsknn_edges")
 })

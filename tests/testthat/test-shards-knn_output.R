@@ -52,7 +52,7 @@ test_that("~ is the home directory", {
   skip_if(path.expand("~") != home, "R does not read HOME anew")
   found <- knn_search(random_matrix(20, 5), 3, output = knn_output("~/o", "bin"))
   expect_true(file.exists(file.path(home, "o", "fsknn-shards")))
-  expect_identical(as_knn(read_knn_shards("~/o")), as_knn(found))
+  expect_identical(as_knn(read_knn("~/o")), as_knn(found))
 })
 
 test_that("what a search left that was ended is cleared, and nothing else", {
@@ -65,7 +65,7 @@ test_that("what a search left that was ended is cleared, and nothing else", {
     "fsknn-shards.part-00000000deadbeef"
   )
   file.create(file.path("out", left))
-  expect_error(read_knn_shards("out"), class = "fsknn_shards_error")
+  expect_error(read_knn("out"), class = "fsknn_shards_error")
   found <- knn_search(random_matrix(20, 5), 3, output = knn_output("out", "bin"))
   expect_setequal(
     list.files("out"),
@@ -150,7 +150,7 @@ test_that("a damaged answer is not said to be opened", {
         class = "fsknn_output_error"
       )
       expect_identical(list.files("out"), files)
-      expect_error(read_knn_shards("out"), class = "fsknn_shards_error")
+      expect_error(read_knn("out"), class = "fsknn_shards_error")
     }
   }
 })

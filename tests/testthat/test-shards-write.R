@@ -20,7 +20,7 @@ test_that("shards hold the answer, to the last bit, however they are cut", {
     skip_without_shards(format)
     for (rows in list(NULL, 1, 13, 20, 40, 41, Inf)) {
       found <- knn_search(x, 6, output = in_shards(format, shard_rows = rows))
-      expect_s3_class(found, "knn_shards")
+      expect_s3_class(found, "fsknn_shards")
       expect_identical(as_knn(found), plain)
       num_files <- length(unique(found$facts$files$first))
       expect_identical(
@@ -175,7 +175,7 @@ test_that("ranges are asked for in order, once, and not across shards", {
     rbind(c(1, 4), c(5, 8), c(9, 10), c(11, 14), c(15, 18), c(19, 20),
           c(21, 24), c(25, 27))
   )
-  found <- as_knn(read_knn_shards(output$folder, verify = TRUE), queries = TRUE)
+  found <- as_knn(read_knn(output$folder, verify = TRUE), queries = TRUE)
   expect_identical(found$index, cbind(1:27, 1:27))
 })
 

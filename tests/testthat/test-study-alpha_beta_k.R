@@ -239,7 +239,7 @@ test_that("the print says what is proven and what is not", {
       lower_bound = 3L, gap = 0, beta_bound = 1L, optimal = TRUE,
       solver = "none", seconds = 0.1
     ),
-    class = "alpha_beta_k"
+    class = "fsknn_alpha_beta_k"
   )
   expect_snapshot({
     found

@@ -73,7 +73,7 @@ test_that("rows without values or variation are left out of every search", {
 test_that("nothing left out, nothing said", {
   m <- metafeatures(random_matrix(4, 6))
   expect_silent(nn <- knn_search(m, 2))
-  expect_named(attributes(nn), c("names", "class"))
+  expect_named(attributes(nn), c("names", "class", "searched"))
   expect_null(attr(knn_graph(m, 2), "left_out"))
 })
 

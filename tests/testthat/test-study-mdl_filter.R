@@ -174,14 +174,14 @@ test_that("levels are those of findInterval(), on all rows and on those kept", {
   }, integer(40)))
   colnames(expected) <- colnames(x)
   expect_identical(f$levels, expected)
-  expect_identical(mdl_discretise(x, f), expected)
-  expect_identical(mdl_discretise(x[f$keep, ], f), expected)
+  expect_identical(predict(f, x), expected)
+  expect_identical(predict(f, x[f$keep, ]), expected)
   expect_identical(
-    mdl_discretise(x[f$keep, 3:7], f, num_threads = 2), expected[, 3:7]
+    predict(f, x[f$keep, 3:7], num_threads = 2), expected[, 3:7]
   )
   x["g30", 4] <- NA
   expect_identical(
-    mdl_discretise(x, f), replace(expected, cbind(sum(f$keep), 4), NA)
+    predict(f, x), replace(expected, cbind(sum(f$keep), 4), NA)
   )
 })
 
@@ -209,7 +209,7 @@ test_that("an ExpressionSet and a SummarizedExperiment are filtered", {
   )
   expect_identical(mdl_filter(experiment, "state"), expected)
   expect_identical(
-    mdl_discretise(experiment, expected), mdl_discretise(x, expected)
+    predict(expected, experiment), predict(expected, x)
   )
   kept <- experiment[expected$keep, ]
   expect_identical(rownames(kept), names(which(expected$keep)))
@@ -259,12 +259,12 @@ test_that("cuts can only be applied to the rows that they were made from", {
   class <- rep(0:1, each = 10)
   x <- rbind(a = class, b = rep(0:1, 10), c = class + 1)
   f <- mdl_filter(x, class)
-  expect_identical(mdl_discretise(x[3:1, ], f), mdl_discretise(x, f))
-  expect_identical(mdl_discretise(x[c("c", "a"), ], f), mdl_discretise(x, f))
+  expect_identical(predict(f, x[3:1, ]), predict(f, x))
+  expect_identical(predict(f, x[c("c", "a"), ]), predict(f, x))
   expect_snapshot(error = TRUE, {
-    mdl_discretise(x[1, , drop = FALSE], f)
-    mdl_discretise(x[1:2, ], f)
-    mdl_discretise(f, x)
+    predict(f, x[1, , drop = FALSE])
+    predict(f, x[1:2, ])
+    predict(f, x, 2)
   })
 })
 

@@ -13,7 +13,7 @@ test_that("a CSV file has the triples, all digits, in order", {
     if (named) rownames(x) <- paste0("g\"", seq_len(26))
     whole <- threshold_triples(x, 0.6)
     told <- threshold_triples(x, 0.6, file = file)
-    expect_s3_class(told, "found_file")
+    expect_s3_class(told, "fsknn_found_file")
     expect_identical(told$count, nrow(whole) + 0)
     expect_identical(told$checksum, attr(whole, "checksum"))
     expect_identical(as.list(read_found(file)), as.list(as.data.frame(whole)))
@@ -63,11 +63,11 @@ test_that("the file is the same whatever fits in memory, and by tasks", {
   expect_identical(all$similarity, threshold_triples(x, 0.5)$similarity)
 })
 
-test_that("records of CoMet are those of write_comet_metrics()", {
+test_that("records of CoMet are those of write_edges()", {
   x <- exp(random_matrix(20, 9))
   files <- replicate(2, withr::local_tempfile())
   whole <- threshold_triples(x, 0.6)
-  write_comet_metrics(whole, files[[1]])
+  write_edges(whole, files[[1]], "comet")
   threshold_triples(x, 0.6, file = files[[2]], format = "comet",
                     max_memory = 120 * 30)
   expect_identical(

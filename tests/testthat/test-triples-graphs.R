@@ -111,20 +111,20 @@ test_that("CoMet's files of triples are read as they were", {
   local_folder()
   x <- exp(random_matrix(11, 5))
   all <- threshold_triples(x, 0)
-  write_comet_metrics(all, "bytes", "bytes")
-  back <- read_comet_metrics("bytes", 3, "bytes", num_points = 11)
+  write_edges(all, "bytes", "comet_bytes")
+  back <- read_edges("bytes", "comet_bytes", num_way = 3, num_points = 11)
   at <- order(back$from, back$to, back$third)
   expect_identical(back$third[at], all$third)
   expect_identical(back$similarity[at], floor(255 * all$similarity) / 255)
   # Bytes are in order of the middle point, then the last, then the first.
   expect_identical(order(back$to, back$third, back$from), seq_len(165))
   some <- threshold_triples(x, 0.6)
-  write_comet_metrics(some, "records")
+  write_edges(some, "records", "comet")
   expect_identical(file.size("records"), 16 * nrow(some) + 0)
-  back <- read_comet_metrics("records", 3)
+  back <- read_edges("records", "comet", num_way = 3)
   expect_identical(as.list(back[1:3]), as.list(as.data.frame(some)[1:3]))
   expect_equal(back$similarity, some$similarity, tolerance = 1e-7)
-  expect_snapshot(error = TRUE, write_comet_metrics(some, "bytes", "bytes"))
+  expect_snapshot(error = TRUE, write_edges(some, "bytes", "comet_bytes"))
 })
 
 test_that("wrong forms and lost points are errors", {
@@ -148,5 +148,5 @@ test_that("stages that have lost columns are not put together", {
   parts <- lapply(1:2, function(i) {
     threshold_triples(x, 0.6, stage = c(i, 2))[, 1:4]
   })
-  expect_error(combine_triples(parts), class = "fsknn_argument_error")
+  expect_error(do.call(rbind, parts), class = "fsknn_argument_error")
 })

@@ -64,8 +64,8 @@ test_that("the only stage of one is combined to the whole", {
   x <- counts_matrix(12, 4)
   whole <- triple_histogram(x, 4)
   part <- triple_histogram(x, 4, stage = c(1, 1))
-  expect_identical(combine_triples(part), whole)
-  expect_identical(combine_triples(list(whole)), whole)
+  expect_identical(rbind(part), whole)
+  expect_identical(rbind(whole), whole)
 })
 
 test_that("wrong breaks are errors", {
@@ -92,7 +92,7 @@ test_that("some bins of a histogram are a plain data frame", {
     expect_null(attr(cut, "checksum"))
     expect_null(attr(cut, "stage"))
     expect_error(
-      combine_triples(cut, parts[[2]]), class = "fsknn_argument_error"
+      rbind(parts[[2]], cut), class = "fsknn_argument_error"
     )
   }
   expect_identical(parts[[1]][], parts[[1]])

@@ -76,6 +76,6 @@ test_that("the points of triples may be a vector", {
       threshold_triples(x, 0.2, stage = c(stage, 2)), vertices = factor(ids)
     )
   })
-  whole <- combine_triples(stages)
+  whole <- do.call(rbind, stages)
   expect_identical(as.data.frame(whole), as.data.frame(found))
 })

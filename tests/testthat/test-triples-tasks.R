@@ -33,7 +33,7 @@ test_that("dozens of decompositions give one answer and one checksum", {
             checkpoint = folders[[i]]
           )
         })
-        expect_identical(combine_triples(parts), whole)
+        expect_identical(do.call(rbind, parts), whole)
       }
       folder <- withr::local_tempdir()
       expect_identical(
@@ -93,7 +93,7 @@ test_that("counts and nearest triples are kept, and collected", {
     )
     expect_identical(knn_collect(folder), counts)
     expect_identical(
-      combine_triples(lapply(seq_len(stages), function(i) {
+      do.call(rbind, lapply(seq_len(stages), function(i) {
         triple_histogram(x, 30, stage = c(i, stages))
       })),
       counts
@@ -121,7 +121,7 @@ test_that("a folder knows which triples it is of, and what is in it", {
     threshold_triples(x, 0.6, stage = c(1, 2), checkpoint = folder)
     triple_histogram(x, checkpoint = folder)
     knn_search(x, 3, checkpoint = folder, backend = "cpu")
-    knn_work(folder, backend = "gpu")
+    knn_worker(folder, backend = "gpu")
   })
   # The folder records the size of the work.
   expect_match(format(knn_status(folder))[[2]], "triples of at least 0.6")
@@ -165,7 +165,7 @@ test_that("room and a file are each call's own, the folder's triples all's", {
     class = "fsknn_size_error"
   )
   unlink(list.files(folder, "failure", full.names = TRUE))
-  expect_identical(knn_work(folder), 4L)
+  expect_identical(knn_worker(folder), 4L)
   expect_identical(knn_collect(folder), whole)
   # The folder is made by a call that writes a file.
   folder <- withr::local_tempdir()
@@ -214,7 +214,7 @@ test_that("a search that was killed goes on, and others may join in", {
     wait_for(function() is.null(fsknn:::process_start(child$pid)), patience)
     left <- knn_status(folder)$tasks
     expect_gt(left[["left"]] + left[["at_work"]], 5)
-    expect_identical(knn_work(folder, max_tasks = 3), 3L)
+    expect_identical(knn_worker(folder, max_tasks = 3), 3L)
     found <- suppressMessages(eval(parse(text = calls[[i]])))
     expect_identical(found, expected[[i]])
   }
@@ -267,7 +267,7 @@ test_that("what a search holds is given back when it ends, not as garbage", {
   expect_given_back(function() threshold_triples(x, 0.6, file = file))
   expect_given_back(function() threshold_triples(x, 0.6, checkpoint = folder))
   unlink(task_files(folder)[[1]])
-  expect_given_back(function() knn_work(folder, backend = "cpu"))
+  expect_given_back(function() knn_worker(folder, backend = "cpu"))
   expect_given_back(function() {
     expect_error(
       threshold_triples(x, 0.2, max_memory = "5 KiB"),

@@ -90,9 +90,8 @@ test_that("the answer does not depend on path, stages or threads", {
       parts <- lapply(rev(seq_len(of)), function(i) {
         threshold_triples(x, least, stage = c(i, of))
       })
-      expect_identical(combine_triples(parts), expected)
+      expect_identical(do.call(rbind, parts), expected)
       if (of > 1) {
-        expect_identical(do.call(combine_triples, parts), expected)
         checksums <- vapply(parts, attr, "", "checksum")
         expect_identical(
           fsknn:::add_checksums(checksums), attr(expected, "checksum")
@@ -267,11 +266,11 @@ test_that("wrong inputs are errors", {
     threshold_triples(x, 0.5, stage = c(3, 2))
     threshold_triples(x, 0.5, stage = c(1, 2), stages = 2)
     threshold_triples(x, 0.5, backend = "gpu")
-    combine_triples()
-    combine_triples(rep(list(threshold_triples(x, 0.5)), 2))
-    combine_triples(parts[1])
-    combine_triples(parts[c(1, 2, 2)])
-    combine_triples(parts[[1]], other)
+    do.call(rbind, rep(list(threshold_triples(x, 0.5)), 2))
+    rbind(parts[[1]])
+    rbind(parts[[1]], parts[[2]], parts[[2]])
+    rbind(parts[[1]], other)
+    rbind(parts[[1]], parts[[2]][1, ])
   })
 })
 

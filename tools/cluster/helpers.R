@@ -158,7 +158,9 @@ slurm <- function(program, ...) {
 start_workers <- function(folder, place, count = 3, before = "", code = NULL) {
   script <- tempfile("worker-", place, ".sh")
   r_script <- sub("sh$", "R", script)
-  writeLines(c(code, sprintf("fsknn::knn_work(%s)", deparse(folder))), r_script)
+  writeLines(
+    c(code, sprintf("fsknn::knn_worker(%s)", deparse(folder))), r_script
+  )
   writeLines(
     c("#!/bin/sh", sprintf("exec %s Rscript %s", before, r_script)), script
   )

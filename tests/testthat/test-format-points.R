@@ -1,0 +1,83 @@
+# The formats of files of points: by their endings, or as given.
+
+test_that("the ending of the name says what a file of points is", {
+  local_folder()
+  x <- matrix(c(1, 2, 3, 4, 5, 6), 3)
+  for (file in c("a.fbin", "a.FBIN", "a.u8bin", "a.i8bin")) {
+    expect_identical(write_points(x, file), file)
+    expect_equal(read_points(file), x)
+    backed <- read_points(file, backed = TRUE)
+    expect_identical(dim(backed), dim(x))
+    expect_equal(as.matrix(backed), x)
+  }
+  for (file in c("a.cibm", "a.cibm.gz")) {
+    write_points(x, file, class = c(1, 0))
+    expect_identical(unname(read_points(file)), structure(x, classes = 1:0))
+  }
+  write_points(x, "a.comet", precision = "double")
+  back <- read_points("a.comet", num_features = 2, precision = "double")
+  expect_identical(back, x)
+  file.copy("a.u8bin", "bytes")
+  expect_equal(read_points("bytes", "u8bin"), x)
+})
+
+test_that("the ending of the name says that edges are CoMet's", {
+  local_folder()
+  edges <- threshold_graph(counts_matrix(9, 4), 0.5, "proportional")
+  write_edges(edges, "a.comet")
+  write_edges(edges, "edges", "comet")
+  expect_identical(read_edges("a.comet"), read_edges("edges", "comet"))
+  expect_identical(read_edges("a.comet")$from, edges$from)
+})
+
+test_that("other endings, and options of other formats, are errors", {
+  local_folder()
+  x <- matrix(1:6, 3)
+  write_points(x, "a.fbin")
+  write_points(x, "a.cibm")
+  write_points(x, "a.comet")
+  file.copy("a.fbin", c("a.ibin", "a.knn", "a.bin", "a"))
+  expect_snapshot(error = TRUE, {
+    read_points("a.ibin")
+    read_points("a.knn")
+    read_points("a")
+    read_points("a.bin", "bin")
+    read_points("a.fbin", num_features = 2)
+    read_points("a.cibm", backed = TRUE)
+    read_points("a.cibm", precision = "double")
+    read_points("a.comet")
+    read_points("a.comet", num_features = 2, precision = "float32")
+    read_knn("a.fbin")
+    read_edges("a.fbin")
+    read_edges("a.csv")
+    write_points(x, "a.txt")
+    write_points(x, "a.fbin.gz")
+    write_points(x, "a.fbin", class = 1:2)
+    write_points(x, "a.cibm", byte_order = "big")
+  })
+})
+
+test_that("options of files of neighbours are for their format", {
+  local_folder()
+  x <- counts_matrix(9, 4)
+  nn <- knn_search(x, 2)
+  edges <- knn_graph(x, 2)
+  write_knn(nn, "a.ibin")
+  write_knn(edges, "a.knn")
+  write_knn(edges, "edges", "ibin")
+  expect_identical(read_knn("edges", "ibin")$index, nn$index)
+  expect_snapshot(error = TRUE, {
+    read_knn("a.ibin", metric = "euclidean")
+    read_knn("a.ibin", verify = TRUE)
+    read_knn("a.knn", "edges")
+    read_knn("a.knn", "euclidean")
+    write_knn(edges, "a.ibin", vertices = letters)
+    write_knn(edges, "a.knn", distances = FALSE)
+    write_knn(edges, "a.graphml", "graphml")
+    write_knn(edges, "a.fbin")
+    write_edges(edges, "a.knn")
+    write_edges(edges, "a.comet")
+    write_edges(edges, "a.csv", byte_order = "big")
+    write_edges(threshold_graph(x, 0, "proportional"), "a.comet", digits = 3)
+  })
+})

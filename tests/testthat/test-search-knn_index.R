@@ -351,7 +351,8 @@ test_that("other verbs name the data to use instead of an index", {
     function(x) threshold_triples(x, 0.7, metric = "proportional"),
     function(x) nearest_triples(x, 2), function(x) triple_histogram(x, 5),
     function(x) triple_plan(x, 0.7), function(x) metafeatures(x),
-    function(x) write_comet_bytes(x, tempfile())
+    function(x) write_points(x, tempfile(), "fbin"),
+    function(x) knn_verify(knn_graph(genes, 2), x)
   )
   for (call in others) {
     expect_error(
@@ -385,7 +386,7 @@ test_that("an index prepares its points once", {
     expect_named(index$places, "cpu")
   }
   # Statistics are those of the search.
-  knn_query(index, data$query, 3)
+  result <- knn_query(index, data$query, 3)
   stats <- knn_stats()
   expect_identical(stats$num_queries, 5L)
   expect_identical(stats$num_points, 90L)
@@ -393,6 +394,8 @@ test_that("an index prepares its points once", {
   # To prepare is no search.
   knn_index(data$x, backend = "cpu")
   expect_identical(knn_stats(), stats)
+  # Results have the record of their search.
+  expect_no_error(knn_verify(result, data$x, query = data$query))
 })
 
 test_that("memory is freed by release, or with the last variable", {

@@ -25,6 +25,7 @@ option_verbs <- function() {
     knn_search = function(...) knn_search(x, 2, ...),
     knn_graph = function(...) knn_graph(x, 2, ...),
     knn_query = function(...) knn_query(x, x[1:3, ], 2, ...),
+    knn_index = function(...) knn_index(x, ...),
     within_search = function(...) within_search(x, 0.5, ...),
     within_query = function(...) within_query(x, x[1:3, ], 0.5, ...),
     threshold_graph = function(...) threshold_graph(x, 0.5, ...),

@@ -87,6 +87,10 @@ test_that("every verb takes every option, or says why not", {
     "BPPARAM", "checkpoint"
   )
   for (verb in names(calls)) {
+    expect_error(
+      calls[[verb]](unheard_of = 1), "no argument `unheard_of`",
+      class = "fsknn_argument_error", info = verb
+    )
     for (option in names(values)) {
       error <- tryCatch(
         suppressMessages({

@@ -20,7 +20,8 @@
 #'
 #'   Values must be finite. For missing values see the option `na` of
 #'   [point_options()]. A message reports data that are probably not what you
-#'   mean: see "Messages about the data" in [knn_search()].
+#'   mean: see "Messages about the data" in [knn_search()]. For several searches
+#'   of the same points, see [knn_index()].
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never reduced to fit. It may also be one
 #'   number for each point (of `x`, or of `subset`), from 0: then `index` and

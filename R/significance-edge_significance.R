@@ -80,7 +80,6 @@
 #' not be biology: see `adjust` in [knn_graph()]. Permuted metafeatures have no
 #' meaning, since pairs share their rows.
 #'
-#' @inheritParams knn_graph
 #' @param edges An edge data frame of any kind: of [knn_graph()],
 #'   [threshold_graph()], [undirected_edges()]. Its metric, `sign`, k and so on
 #'   are taken from its attributes.

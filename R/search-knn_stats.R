@@ -1,8 +1,8 @@
 #' Statistics of the last search
 #'
-#' Reports facts about the last completed search of this R session: where it
-#' ran, how many pairs passed the filter, and the time of each step. The
-#' answer does not depend on these: it is the same to the last bit in any case.
+#' Reports facts about the last completed search of this session: where it ran,
+#' how many pairs passed the filter, and the time of each step. The answer does
+#' not depend on these: it is the same to the last bit in any case.
 #'
 #' @returns `NULL` if no search has completed yet, otherwise a list of class
 #'   `fsknn_stats` with a print method. Its elements are the settings, the use

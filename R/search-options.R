@@ -158,8 +158,8 @@
 #' * Covariates that are missing or infinite are an error. So are covariates
 #'   that are so many that no row has a residual.
 #' * A row that the covariates explain has no residual, and no r: it is treated
-#'   as a constant row (see `constant`). This means that the root mean square of
-#'   its residuals is at the level of rounding: at most 9.1e-13 (2^-40) of the
+#'   as a constant row (see `constant`). The root mean square of its residuals
+#'   is then at the level of rounding. The limit is 9.1e-13 (2^-40) times the
 #'   power of two that its largest value reaches.
 #' * A weight of 0 leaves the sample out of the fit, too.
 #' * `na = "mean"` fills in values before rows are adjusted. `na = "pairwise"`

@@ -18,7 +18,7 @@
 #' * Plans and statistics: [knn_plan()] describes a search in advance,
 #'   [knn_stats()] afterwards. [knn_backends()] lists backends and GPUs.
 #' * Before the graph: [mdl_filter()] and [alpha_beta_k()] select rows that
-#'   separate classes. [metafeatures()] stands for all pairs of rows.
+#'   separate classes. [metafeatures()] represents all pairs of rows.
 #'   [add_phenotype()] adds an outcome as one more point. [nki_study()] loads
 #'   the data of the breast-cancer study.
 #' * After the graph: [spanning_forest()] and [mst_knn()] compute trees and

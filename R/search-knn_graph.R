@@ -19,7 +19,7 @@
 #'   * `rank`: 1 for the nearest neighbour, to k;
 #'   * `distance`: double;
 #'   * `correlation`: for correlations only, the signed r,
-#'     whatever `sign` is;
+#'     for every `sign`;
 #'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only:
 #'     see [metrics];
 #'   * `block`: the block of the neighbour, a factor; with `block` only.

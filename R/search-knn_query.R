@@ -30,7 +30,7 @@
 #'   levels. Rows have the names of `query`, if it has any. With
 #'   `constant = "isolate"`, the rows of isolated points of `query` are `NA`,
 #'   and isolated points of `x` are never found.
-#' @inheritSection knn_search Last bits
+#' @inheritSection knn_search Rounding
 #' @inheritSection knn_search Errors
 #' @inherit knn_search references
 #' @seealso [knn_index()] for a few queries at a time, [knn_search()] for the

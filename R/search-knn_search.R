@@ -97,7 +97,7 @@
 #'
 #' The message says what to do. `suppressMessages(classes = )` hides it.
 #'
-#' @section Last bits:
+#' @section Rounding:
 #' A distance is a sum over the features in the order of the columns. Another
 #' order of the columns may change its last bits, and the order of two points
 #' that are almost equally far. The order of the rows changes no distance.
@@ -153,7 +153,7 @@
 #' For correlations and cosine, rows are scaled to length 1, first by their own
 #' power of two, so that their magnitude does not matter. For Euclidean, inner
 #' product, Manhattan, Chebyshev and Proportional, rows are not scaled, and
-#' distances are accurate whatever else the matrix holds: see [metrics]. The
+#' distances are accurate for any other values in the matrix: see [metrics]. The
 #' vignette "proofs" has every step.
 #'
 #' @references
@@ -161,7 +161,7 @@
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
 #' e44000. \doi{10.1371/journal.pone.0044000}
 #' @seealso
-#'   * [point_options()] and [run_options()] for the options of all verbs;
+#'   * [point_options()] and [run_options()] for the options of all functions;
 #'   * [knn_graph()] for an edge data frame with names;
 #'   * [knn_query()] for the neighbours of other points, and [nearest_to()] for
 #'     those of one point;

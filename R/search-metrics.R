@@ -1,6 +1,6 @@
 #' Distance metrics
 #'
-#' Values of the argument `metric` of [knn_search()] and the other verbs.
+#' Values of the argument `metric` of [knn_search()] and other functions.
 #'
 #' `r metric_help()`
 #'
@@ -35,7 +35,7 @@
 #' neighbours and has no lower bound. A row of zeros is at distance 0 from all
 #' rows. Products beyond the range of a double are a `fsknn_range_error`.
 #'
-#' A point need not be the nearest to itself. [knn_search()] and the other verbs
+#' A point need not be the nearest to itself. [knn_search()] and other functions
 #' exclude a point from its own neighbours by its number, as they always do, and
 #' never by a distance.
 #'

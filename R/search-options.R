@@ -1,10 +1,10 @@
-#' Point options: how points are read and compared
+#' Point options: how to read and compare points
 #'
-#' Every verb that compares points takes these options by name, with the same
-#' meaning: `knn_search(x, k = 20, na = "mean")`. This function collects some of
-#' them for several calls. It need not be called.
+#' Every function that compares points takes these options by name, with the
+#' same meaning: `knn_search(x, k = 20, na = "mean")`. This function collects
+#' some of them for several calls. It need not be called.
 #'
-#' Together with [run_options()], they are the `...` of the verbs. Give
+#' Together with [run_options()], they are the `...` of these functions. Give
 #' collected options as `options = `, several of them by `c()`, as in
 #' `knn_search(x, options = c(point_options(na = "mean"), run_options()))`. An
 #' option that is given twice is an error.
@@ -79,21 +79,21 @@
 #'
 #' @returns A list of class `fsknn_options` of the options that were given.
 #'
-#' @section Options that a verb does not take:
+#' @section Options that some functions do not take:
 #' `r exceptions_help()`
 #'
 #' `weights` and `adjust` are for `"pearson"` and `"spearman"`. `na =
 #' "pairwise"` is for these, too, but without `weights` and `adjust`, and also
 #' for `"euclidean"` and `"manhattan"`. [metafeatures()] have no missing values.
-#' Verbs that take a graph ([snn_graph()], [spanning_forest()],
+#' Functions that take a graph ([snn_graph()], [spanning_forest()],
 #' [undirected_edges()] and others) take none of these options: they were given
 #' when the graph was made.
 #'
 #' @section Names:
-#' All verbs match the values for points or samples by one rule. It holds for
-#' `weights`, `adjust`, `data`, `outcome`, `block`, `labels`, `groups`, `strata`
-#' and so on. The values may be a vector, a matrix, a data frame or survival
-#' times.
+#' All functions match the values for points or samples by one rule. It holds
+#' for `weights`, `adjust`, `data`, `outcome`, `block`, `labels`, `groups`,
+#' `strata` and so on. The values may be a vector, a matrix, a data frame or
+#' survival times.
 #'
 #' If both the values and `x` have names, values are matched by name, in any
 #' order. A name that only one side has is an error. The error says so if the
@@ -107,9 +107,9 @@
 #'
 #' @section Missing values:
 #' With `na = "pairwise"`, two points are compared over the m samples that both
-#' have, of d. Under `"euclidean"` and `"manhattan"`, their mean difference is
-#' scaled to all d: `sqrt(d / m * sum((a - b)^2))`, and `d / m * sum(|a - b|)`.
-#' A pair without missing values has its usual distance.
+#' have (of all d). Under `"euclidean"` and `"manhattan"`, the sum of
+#' differences is scaled to all d: `sqrt(d / m * sum((a - b)^2))`, and
+#' `d / m * sum(|a - b|)`. A pair without missing values has its usual distance.
 #'
 #' Under `"pearson"`, the distance is computed from r over the common samples,
 #' as in `cor(use = "pairwise.complete.obs")`. Means come first, then sums of
@@ -155,8 +155,8 @@
 #'   such as a factor's unused level or a repeated column. Its residual is then
 #'   at most 1.2e-7 (2^-23) of its length about its mean. In another order,
 #'   others are dropped, and last bits of r may differ.
-#' * Covariates that are missing or infinite are an error. So are covariates
-#'   that are so many that no row has a residual.
+#' * Covariates that are missing or infinite are an error. So are too many
+#'   covariates, with which no row has a residual.
 #' * A row that the covariates explain has no residual, and no r: it is treated
 #'   as a constant row (see `constant`). The root mean square of its residuals
 #'   is then at the level of rounding. The limit is 9.1e-13 (2^-40) times the
@@ -166,7 +166,7 @@
 #'   is an error, because each pair would have its own residuals. So is
 #'   `"bicor"`, because least squares are not robust, and every metric that is
 #'   not a correlation.
-#' @seealso [run_options()] for where and how a verb runs.
+#' @seealso [run_options()] for where and how a search runs.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
@@ -182,20 +182,20 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
   collect_options()
 }
 
-#' Run options: where and how a verb runs
+#' Run options: where and how a search runs
 #'
-#' Every verb that compares points takes these options by name, with the same
-#' meaning: `knn_search(x, k = 20, backend = "cpu")`. They change time and
+#' Every function that compares points takes these options by name, with the
+#' same meaning: `knn_search(x, k = 20, backend = "cpu")`. They change time and
 #' memory, never the answer. This function collects some of them for several
 #' calls. It need not be called.
 #'
-#' Together with [point_options()], they are the `...` of the verbs. Give
+#' Together with [point_options()], they are the `...` of these functions. Give
 #' collected options as `options = `.
 #'
 #' A default for the session is set by `options()` with the prefix `fsknn.`, for
 #' instance `options(fsknn.backend = "cpu")`, for each of them except
-#' `checkpoint`. A verb that does not take the option ignores the default. So
-#' does a call with another option that excludes it.
+#' `checkpoint`. A function that does not take the option ignores the default.
+#' So does a call with another option that excludes it.
 #'
 #' @param backend `"auto"` (default) uses CUDA if possible and otherwise the
 #'   CPU, and says so once in a session when it uses a GPU. `"cuda"` and `"cpu"`
@@ -234,7 +234,7 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
 #'
 #' @returns A list of class `fsknn_options` of the options that were given.
 #'
-#' @inheritSection point_options Options that a verb does not take
+#' @inheritSection point_options Options that some functions do not take
 #' @section Workers:
 #' With `BPPARAM`, BiocParallel starts workers, and each runs [knn_worker()] in
 #' the folder `checkpoint`, or in a temporary one. The answer is the same to the

@@ -49,7 +49,7 @@
 #'   * `from`, `to`: the points, as row names of `x` if it has any (character),
 #'     otherwise as row numbers (integer);
 #'   * `distance`: double, as in [knn_search()];
-#'   * `correlation`: for correlations only, the signed r, whatever `sign` is;
+#'   * `correlation`: for correlations only, the signed r, for every `sign`;
 #'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only,
 #'     the double that was compared.
 #'

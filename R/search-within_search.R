@@ -51,7 +51,7 @@
 #' error.
 #' @inherit knn_search references
 #' @seealso
-#'   * [point_options()] and [run_options()] for the options of all verbs;
+#'   * [point_options()] and [run_options()] for the options of all functions;
 #'   * [threshold_graph()] for an edge data frame of all pairs above a
 #'     correlation;
 #'   * [knn_search()] for a fixed number of neighbours.

@@ -91,11 +91,11 @@
 #'   [simulate()][simulate.fsknn_cluster_plan] simulates the run.
 #'
 #' @section The chosen filter:
-#' With `look = TRUE`, [knn_search()] or [knn_query()] starts and stops when it
-#' has chosen its filter. This takes about the time and memory of preparing the
-#' search, including memory for its answer, and the temporary file if there is
-#' one. Invalid points are the same error as in the search. Rows for which the
-#' metric has no value are left out.
+#' With `look = TRUE`, [knn_search()] or [knn_query()] starts, and stops when it
+#' has chosen its filter. This takes about the time of preparing the points. It
+#' takes the memory of the search, including memory for its answer, and the
+#' temporary file if there is one. Invalid points are the same error as in the
+#' search. Rows for which the metric has no value are left out.
 #'
 #' The plan then prints the chosen filter, with three more elements.
 #' `filter_form` is the name of its number form, and `filter_bits` the bits of a

@@ -17,7 +17,7 @@
 #' `"inner_product"`: see [within_search()].
 #'
 #' With `na = "pairwise"`, the correlation of two points is over the samples
-#' that both have, as in `cor(use = "pairwise.complete.obs")`. This is a
+#' that both have: see "Missing values" in [point_options()]. This is a
 #' co-expression network of data with missing values.
 #'
 #' @param x The points, as for [knn_search()]. If there are row names (column

@@ -1,9 +1,9 @@
 #' All neighbours within a distance
 #'
 #' `within_search()` finds, for each row of a matrix, all other rows whose
-#' distance is at most `distance`; `within_query()` finds them for the rows of
-#' `query`. Distances are those of [knn_search()], to the last bit, and so is
-#' the test: a pair whose distance equals the limit counts.
+#' distance is at most `distance`. `within_query()` finds them for the rows of
+#' `query`. Distances are those of [knn_search()], to the last bit. A pair whose
+#' distance equals the limit counts.
 #'
 #' The pairs are counted before memory for them is allocated. If they would not
 #' fit, the call stops with an error that says how many there are and what

@@ -2,7 +2,7 @@
 #'
 #' Finds, for each row of `query`, the k rows of `x` with the smallest distance,
 #' by the same rules as [knn_search()]. A point of `query` that is also in `x`
-#' is not excluded. To search for some rows only, give these as `query`.
+#' is not excluded. To exclude it, use `subset` of [knn_search()].
 #'
 #' @inheritParams knn_search
 #' @param x The points to search: as for [knn_search()]. One row is enough.

@@ -70,8 +70,8 @@
 #'
 #' **Correlations.** For correlations and cosine, the distance is 1 - r (or
 #' 1 - |r|, or 1 + r, by `sign`). The squared distance in the kernel is then
-#' twice this distance: 2 (1 - r) is the squared Euclidean distance of rows that
-#' are scaled to length 1. All other distances are squared.
+#' twice this distance. For example, 2 (1 - r) is the squared Euclidean distance
+#' of rows that are scaled to length 1. All other distances are squared.
 #'
 #' **Distances of any magnitude.** Squares of typical distances below 1e-135 or
 #' above 1e135 could leave the range of a double. All distances are then divided

@@ -11,7 +11,7 @@ given_values <- function(x, values, arg, input, of,
   if (rlang::is_string(values)) {
     values <- side_column(x, values, arg, input, of, call = call)
   }
-  # What can be no values is refused as such, whatever its names are.
+  # Objects that can't be values are an error, regardless of their names.
   if (!can_be_labels(values)) {
     return(values)
   }

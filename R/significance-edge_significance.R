@@ -23,13 +23,14 @@
 #' selected because their points are near, so use `p_adjusted` for them.
 #'
 #' **`p_adjusted`** adjusts for all m = n (n - 1) / 2 pairs of the n points that
-#' take part, though only the listed pairs have p-values. `p_adjust = "BH"`
-#' (Benjamini and Hochberg 1995) gives an edge the minimum of m p(j) / j. It is
-#' over the listed edges from this one on, sorted by p-value, and j is the rank
-#' among them. A rank among all pairs would be the same or larger. So no value
-#' is below the adjusted p-value over all pairs. If the listed pairs are the
-#' nearest of all, as from [threshold_graph()], the two are equal except for the
-#' last ones.
+#' take part, though only the listed pairs have p-values.
+#'
+#' `p_adjust = "BH"` (Benjamini and Hochberg 1995) gives an edge the minimum of
+#' m p(j) / j. It is over the listed edges from this one on, sorted by p-value,
+#' and j is the rank among them. A rank among all pairs would be the same or
+#' larger. So no value is below the adjusted p-value over all pairs. If the
+#' listed pairs are the nearest of all, as from [threshold_graph()], the two are
+#' equal except for the last ones.
 #'
 #' The edges with `p_adjusted` up to 0.05 are therefore among those that the
 #' procedure rejects over all pairs at a false discovery rate of 0.05. The rate
@@ -79,12 +80,12 @@
 #'   and the smallest of many p-values need it most. We simulated 40 independent
 #'   points over 20 samples with heavy tails (t, 3 degrees of freedom). With
 #'   `"bonferroni"` at 0.05, 21% of data sets have a false pair. With
-#'   `p_permutation`, it is about 5%.
-#' * Far tails under `"spearman"`. From 10 samples on, without ties, the series
-#'   of [stats::cor.test()] (algorithm AS 89) may be 0 where the exact p-value
-#'   is not: with 10 samples at r = 0.939, where that is 1e-4. Among thousands
-#'   of points, such edges are significant by chance. With few samples, use
-#'   `p_permutation`.
+#'   `"spearman"`, or with `p_permutation`, it is about 5%.
+#' * Far tails under `"spearman"`. From 10 samples on, without ties, p-values
+#'   come from the series of [stats::cor.test()] (algorithm AS 89), which may be
+#'   too small. With 10 samples it is 0 from r = 0.94 on, where the exact
+#'   p-value is 1e-4. Among thousands of points, such edges are significant by
+#'   chance. With few samples, use `p_permutation`.
 #' * Batches and subgroups of samples. They make points depend on each other,
 #'   and such edges are significant. They are not due to chance, but they may
 #'   not be biology either: see `adjust` in [point_options()].

@@ -1,9 +1,9 @@
 #' Stability of edges under resampling
 #'
-#' Draws some of the samples repeatedly, builds the kNN graph of all points from
-#' each draw, and counts how many of these graphs have each edge. This
-#' proportion is the *stability* of the edge. An edge that depends on a few
-#' samples is missing from most draws.
+#' Draws some of the samples repeatedly and builds the kNN graph of all points
+#' from each draw. The *stability* of an edge is the proportion of these graphs
+#' that have it. An edge that depends on a few samples is missing from most
+#' draws.
 #'
 #' @details
 #' **Resampling.** `"subsample"` (default) draws some of the samples without

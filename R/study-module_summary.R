@@ -1,9 +1,9 @@
 #' Module eigengenes, hubs and their correlation with outcomes
 #'
-#' For each module (cluster of points), reports its size, its eigengene (a
-#' profile over the samples that represents it), and the variance that the
-#' eigengene explains. It also reports the points that are most correlated with
-#' the eigengene (hubs), and the eigengene's correlation with outcomes.
+#' For each module (cluster of points), reports its size, its eigengene and the
+#' variance that the eigengene explains. An eigengene is a profile over the
+#' samples that represents the module. The function also reports the points that
+#' are most correlated with it (hubs), and its correlation with outcomes.
 #'
 #' @details
 #' The eigengene (Langfelder and Horvath 2008) is the first right singular
@@ -25,8 +25,8 @@
 #' The correlations of eigengenes with outcomes and their p-values are those of
 #' [nearest_to()] with `sign = "absolute"`, that is, two-sided. The null
 #' hypothesis of `p_value` and `p_adjusted` is that the outcome is independent
-#' of the eigengenes. With `strata`, permutations and `p_adjusted` are within
-#' each stratum.
+#' of the eigengenes. With `strata`, the permutations for `p_adjusted` are
+#' within each stratum, and `p_value` ignores strata.
 #' * `p_value` is analytic, and assumes values that are nearly normal under
 #'   `"pearson"` and `"bicor"`. It is valid only for a module chosen in advance.
 #' * `p_adjusted` is family-wise over all modules, by Westfall and Young's
@@ -43,8 +43,8 @@
 #' are. If `variance_explained` is small, the eigengene represents the module
 #' poorly.
 #'
-#' @param clusters The module of each point (row of `x`): a result of
-#'   [mst_knn()] or of igraph's `cluster_*()` functions, or a vector or factor,
+#' @param clusters The module of each point (row of `x`). It may be a result of
+#'   [mst_knn()] or of igraph's `cluster_*()` functions, or a vector or factor
 #'   such as WGCNA's `colors`. `NA` means no module. If both have names, points
 #'   are matched by name. WGCNA's "grey" (or 0) is a module like any other,
 #'   unless you replace it by `NA`.

@@ -16,21 +16,20 @@
 #'   (k E(S) - k_1 E(S_1) - k_2 E(S_2))}{N}}{
 #'   log2(N - 1) / N + (log2(3^k - 2) - (k E(S) - k1 E(S1) - k2 E(S2))) / N}
 #'
-#' where N is the number of samples in the interval S, E is the class entropy in
-#' bits, and k, k1 and k2 are the numbers of classes present in S and in its two
-#' parts. Both parts are then divided in the same way.
+#' where N is the number of samples in the interval S, and E is the class
+#' entropy in bits. The numbers of classes present in S and in its two parts are
+#' k, k1 and k2. Both parts are then divided in the same way.
 #'
 #' @section Rows of pure noise:
 #' The criterion is not a test, and some rows without any relation to the class
-#' are kept. For two classes of equal size and normal values, the proportion is
-#' about 10% with 6 samples, 3% with 20 samples, and 0.3% with 295 samples. A
-#' row without a cut may still be related to the class: no cut pays for its
-#' description.
+#' are kept. With two equal classes of normal values, it keeps about 10% of such
+#' rows with 6 samples, 3% with 20 and 0.3% with 295. A row without a cut may
+#' still be related to the class: no cut is worth its description.
 #'
 #' @param x Features (genes, probes) in rows and samples in columns. It is a
 #'   numeric, integer or logical matrix, a data frame of numeric columns, an
-#'   `ExpressionSet`, or a `SummarizedExperiment` (the assay that [knn_search()]
-#'   reads by default). All values must be finite.
+#'   `ExpressionSet`, or a `SummarizedExperiment`. Of the latter, the default
+#'   assay of [knn_search()] is read. All values must be finite.
 #' @param class The class of each sample, one value for each column of `x`, in
 #'   that order or with their names. It is a factor, text, logical values or
 #'   whole numbers, with at least two classes and none missing. For an
@@ -56,9 +55,9 @@
 #' kept and a column for each sample of `newdata`.
 #'
 #' @section Errors:
-#' An error of class `fsknn_argument_error` is raised by an invalid argument, a
-#' value that is missing or not finite, or a class with fewer than two values.
-#' To leave out rows with missing values, use `x[rowSums(is.na(x)) == 0, ]`.
+#' An invalid argument, a value that is missing or not finite, and a class with
+#' fewer than two values are errors of class `fsknn_argument_error`. To leave
+#' out rows with missing values, use `x[rowSums(is.na(x)) == 0, ]`.
 #'
 #' @references
 #' Fayyad UM, Irani KB (1993). Multi-Interval Discretization of
@@ -109,11 +108,11 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
 }
 
 #' @rdname mdl_filter
-#' @param object A filter, as `mdl_filter()` returns it.
-#' @param newdata The same features of the same or of other samples, in all that
-#'   `mdl_filter()` takes: all rows that the filter was made from, or those that
-#'   it keeps, in that order or by name. `predict()` applies the filter's cuts
-#'   to them. Missing values stay missing.
+#' @param object A filter, as returned by `mdl_filter()`.
+#' @param newdata The same features of the same or other samples, in any form
+#'   that `mdl_filter()` accepts. It has all rows from which the filter was made,
+#'   or only the rows kept, in that order or with their names. `predict()`
+#'   applies the filter's cuts to them. Missing values remain missing.
 #' @method predict fsknn_mdl_filter
 #' @export
 predict.fsknn_mdl_filter <- function(object, newdata, ..., num_threads = NULL) {

@@ -52,9 +52,8 @@
 #'   the whole matrix. The object can be the seed of a
 #'   `DelayedArray::DelayedArray()`. It has at most 2^31 - 1 rows.
 #' @section Errors:
-#' An error of class `fsknn_argument_error` is raised by an invalid `x` (see
-#' [knn_search()]), fewer than two rows, too many rows, and unknown or repeated
-#' operators.
+#' An invalid `x` (see [knn_search()]), fewer than two rows, too many rows, and
+#' unknown or repeated operators are errors of class `fsknn_argument_error`.
 #' @inherit knn_search references
 #' @seealso [add_phenotype()] to add an outcome as a row, [nearest_to()] for the
 #'   nearest neighbours of one point.

@@ -1,9 +1,9 @@
 #' Data of the breast-cancer study
 #'
 #' Reads expression values, probe annotation and clinical data of the patients
-#' that Arefin et al. (2012) studied (van de Vijver et al. 2002), or of the
-#' related study of van 't Veer et al. (2002). The form is the same for every
-#' source. This package contains none of these data.
+#' that Arefin et al. (2012) studied. They are those of van de Vijver et al.
+#' (2002), or of the related study of van 't Veer et al. (2002). The form is the
+#' same for every source. This package contains none of these data.
 #'
 #' @section Sources:
 #' `"nki295"` is read from the first of these that exists:
@@ -19,10 +19,10 @@
 #' without missing values.
 #'
 #' The folder is the argument `folder`, or otherwise `options(fsknn.data = )`.
-#' Each of its files is a list in the format of [readRDS()]. It has `expr`
-#' (whole numbers, probes x patients), `scale` (log10 ratio = `expr / scale`),
-#' `probe`, `symbol`, `sample` and `clinical` (a data frame with a row for each
-#' patient).
+#' Each of its files is a list in the format of [readRDS()]. Its elements are
+#' `expr` (whole numbers, probes x patients), `scale` (log10 ratio = `expr /
+#' scale`), `probe`, `symbol`, `sample` and `clinical`. The last is a data frame
+#' with a row for each patient.
 #'
 #' @param dataset The patients and probes: `"nki295"` (default), `"vantveer78"`
 #'   or `"vantveer78_876"`. See "Sources" below.

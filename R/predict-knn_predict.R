@@ -68,7 +68,7 @@
 #' So votes need no random numbers. Without ties, the answer with `metric =
 #' "euclidean"` is that of `class::knn()` and `class::knn.cv()`. These draw one
 #' class at random if votes are equal. They treat distances as tied if they
-#' differ by less than a ten-thousandth.
+#' differ by less than a ten-thousandth of their size.
 #'
 #' @section Cross-validation without leakage:
 #' Every step that uses the labels of the points left out, or that combines

@@ -87,7 +87,7 @@
 #'   which contain other points, differ too.
 #' * Several points without adjustment. `p_rbo`, `p_change` and the `p_value` of
 #'   an edge are each for one point or edge. Of 1,000 points without a
-#'   difference, about 50 have a p-value below 0.05.
+#'   difference, up to about 50 have a p-value below 0.05.
 #'
 #' No false-discovery rate is given. With B permutations no p-value is below 1 /
 #' (B + 1), and thousands of points would need smaller ones.
@@ -100,10 +100,10 @@
 #' `metric` must be a correlation, because other metrics depend on the means
 #' that are removed. There is no `subset`, because the family-wise p-values are
 #' over all points. `na = "pairwise"` is an error, because each pair would have
-#' its own samples. See [point_options()] for the options that this function
-#' does not take.
+#' its own samples.
 #'
-#' `adjust` is one of these. To remove a confounder, first apply
+#' `adjust` is not possible, because groups would have residuals of their own in
+#' each permutation. To remove a confounder, first apply
 #' `limma::removeBatchEffect()` with the groups in its `design`, and give the
 #' result as `x`.
 #'

@@ -22,21 +22,22 @@
 #' `p_value` is valid only for a pair that was chosen in advance. The edges were
 #' selected because their points are near, so use `p_adjusted` for them.
 #'
-#' **`p_adjusted`** adjusts for all m = n (n - 1) / 2 pairs of the n points that
-#' take part, though only the listed pairs have p-values.
+#' **`p_adjusted`** adjusts for all m pairs of the points that are not isolated,
+#' though only the listed pairs have p-values. Let p(1), p(2), ... be these in
+#' increasing order.
 #'
-#' `p_adjust = "BH"` (Benjamini and Hochberg 1995) gives an edge the minimum of
-#' m p(j) / j. It is over the listed edges from this one on, sorted by p-value,
-#' and j is the rank among them. A rank among all pairs would be the same or
-#' larger. So no value is below the adjusted p-value over all pairs. If the
-#' listed pairs are the nearest of all, as from [threshold_graph()], the two are
-#' equal except for the last ones.
+#' With `p_adjust = "BH"` (Benjamini and Hochberg 1995), the edge of p(j) has
+#' the minimum of m p(i) / i over all i from j on. The rank of a listed pair
+#' among all pairs is i or larger. So no value is below the adjusted p-value
+#' over all pairs. If the listed pairs are the nearest of all, as from
+#' [threshold_graph()], the two are equal except for the last ones.
 #'
 #' The edges with `p_adjusted` up to 0.05 are therefore among those that the
-#' procedure rejects over all pairs at a false discovery rate of 0.05. The rate
-#' is that of the rejected edges. It does not hold for the whole list or for
-#' another selection from it. Pairs that share a point have dependent
-#' correlations. For these, the procedure is usually safe but not proven to be.
+#' procedure rejects over all pairs at a false discovery rate of 0.05. Under the
+#' conditions of the procedure, the rate holds for these edges. It does not hold
+#' for the whole list or for another selection from it. Pairs that share a point
+#' have dependent correlations. For these, the procedure is usually safe but not
+#' proven to be.
 #'
 #' `"BY"` (Benjamini and Yekutieli 2001) holds under any dependence. Its values
 #' are larger by a factor, the sum of 1 / i for i up to m, about ln(m) + 0.58.

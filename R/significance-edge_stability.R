@@ -23,8 +23,9 @@
 #' search is also done once on data in which the samples of each point are
 #' permuted independently. The stability of *its* edges under the same resamples
 #' is an attribute, and `summary()` and `plot()` show it beside that of the
-#' data. It is not small, since each draw shares half of the samples with the
-#' whole. An edge that is no more stable than chance edges is no evidence.
+#' data. This stability is not small, since each draw shares its samples with
+#' the whole data. An edge that is no more stable than chance edges may be due
+#' to chance.
 #'
 #' The permuted data are searched for at most `r most_chance_points` points,
 #' drawn at random, and the first `r most_chance_resamples` resamples. They are

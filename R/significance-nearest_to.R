@@ -88,7 +88,7 @@
 #' Whether a *point* has ties under `"spearman"` is inferred from r. This may
 #' fail at r = 0, where it matters least. In the far tail, the series may be too
 #' small. With 10 samples it is 0 from r = 0.94 on, where the exact p-value is
-#' 1e-4.
+#' 1e-4. `fdr` is then too small, too.
 #'
 #' With `adjust`, the p-value comes from t, also for `"spearman"`, with n - 2 -
 #' q degrees of freedom for q covariates besides the constant. For `"pearson"`,

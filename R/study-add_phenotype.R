@@ -30,7 +30,8 @@
 #'
 #' @returns `x` with one more row, the last. If `x` had no row names, the other
 #'   rows are named by their numbers.
-#'   * A matrix for any kind of matrix, and a data frame for a data frame.
+#'   * An ordinary matrix for a matrix of any kind, and a data frame for a data
+#'     frame.
 #'   * An `ExpressionSet`: the new row of its feature data is `NA`, and also
 #'     that of matrices besides the expression values.
 #'   * A `SummarizedExperiment`: the outcome is a row of the assay `logcounts`

@@ -16,8 +16,8 @@
 #'   (default) uses the class of the filter.
 #' @param alpha The minimum number of rows in which samples of different classes
 #'   must differ. It is a whole number, or `"max"` (default) for the largest
-#'   possible: the smallest number of all rows in which any two such samples
-#'   differ.
+#'   possible value. That is the minimum, over all pairs of such samples, of the
+#'   number of rows in which they differ.
 #' @param beta The minimum number of rows in which samples of the same class
 #'   must agree. It is a whole number, where 0 is no constraint, or `"max"`
 #'   (default). `"max"` first finds the smallest k for `alpha` alone, and then
@@ -27,9 +27,10 @@
 #' @param time_limit The time in seconds after which the search ends, 60 by
 #'   default. A first set is always found, however short the limit. For
 #'   thousands of rows and tens of thousands of pairs, this takes seconds.
-#' @param solver `"auto"` (default) uses GLPK, if the package Rglpk is
-#'   installed, where the bound below does not prove a set to be the smallest.
-#'   `"glpk"` requires that package. `"none"` does not use it.
+#' @param solver The exact solver for sets that the bound (see "Method" below)
+#'   does not prove to be the smallest. `"auto"` (default) uses GLPK if the
+#'   package Rglpk is installed. `"glpk"` requires that package. `"none"` does
+#'   not use it.
 #' @inheritParams run_options
 #' @inheritParams knn_search
 #'

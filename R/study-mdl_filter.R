@@ -110,9 +110,10 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
 #' @rdname mdl_filter
 #' @param object A filter, as returned by `mdl_filter()`.
 #' @param newdata The same features of the same or other samples, in any form
-#'   that `mdl_filter()` accepts. It has all rows from which the filter was made,
-#'   or only the rows kept, in that order or with their names. `predict()`
-#'   applies the filter's cuts to them. Missing values remain missing.
+#'   that `mdl_filter()` accepts. It has all rows from which the filter was
+#'   made, or only the rows kept, in that order or with their names.
+#'   `predict()` applies the filter's cuts to them. Missing values remain
+#'   missing.
 #' @method predict fsknn_mdl_filter
 #' @export
 predict.fsknn_mdl_filter <- function(object, newdata, ..., num_threads = NULL) {

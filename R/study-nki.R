@@ -50,8 +50,8 @@
 #' without one to their death or last visit (`TIMEsurvival`). Deaths are
 #' censored like other ends of follow-up.
 #'
-#' Of these 194 patients, 19 had another recurrence before. Their follow-up did
-#' not end with it, since 13 of the 101 patients had one before their
+#' Of these 194 patients, 19 had another recurrence before that. Their follow-up
+#' did not end with it, since 13 of the 101 patients had one before their
 #' metastasis.
 #'
 #' `relapse_years` has no such pair: no column marks other relapses, and without

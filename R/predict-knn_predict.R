@@ -114,8 +114,8 @@
 #' noise <- matrix(rnorm(2000 * 40), 2000)
 #' best <- function(x, labels) {
 #'   ill <- labels == "ill"
-#'   apart <- rowMeans(x[, ill]) - rowMeans(x[, !ill])
-#'   order(-abs(apart))[1:20]
+#'   difference <- rowMeans(x[, ill]) - rowMeans(x[, !ill])
+#'   order(-abs(difference))[1:20]
 #' }
 #' chosen <- best(noise, type)
 #' outside <- knn_predict(noise[chosen, ], type, k = 5, points = "columns")

@@ -90,7 +90,7 @@ metafeatures <- function(x, ops = c("-", "+", "*", "/")) {
   check_finite(points, scan, "x")
   check_num_metafeatures(nrow(points$values), length(ops))
   values <- points$values
-  # A data frame has its row names apart from its values.
+  # The row names of a data frame are not part of its values.
   dimnames(values) <- list(points$names, colnames(values))
   new_metafeatures(values, ops)
 }

@@ -135,7 +135,6 @@
 #'   neighbours in both groups, and with `NA` in `points`. `na = "mean"` uses
 #'   the mean of the row's values in the sample's group. A sample keeps its
 #'   weight when its label is permuted.
-#' @inheritParams knn_search
 #'
 #' @returns An object of class `fsknn_contrast`, a list of
 #'   * `points`: a data frame with a row for each point, in order. Its columns

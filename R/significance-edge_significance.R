@@ -94,7 +94,6 @@
 #'   cells of one donor, for instance, are not.
 #' * Permuted [metafeatures()] have no meaning, since pairs share their rows.
 #'
-#' @inheritParams knn_graph
 #' @param edges An edge data frame of any kind, from [knn_graph()],
 #'   [threshold_graph()] or [undirected_edges()], for instance. Its metric,
 #'   `sign`, k and so on are taken from its attributes.

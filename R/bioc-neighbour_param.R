@@ -54,7 +54,8 @@
 #' @returns An object of S4 class `FsknnParam`, which extends
 #'   `BiocNeighborParam`: `distance` is as given, and the slot `options` has the
 #'   list of the other arguments. `BiocNeighbors::buildIndex()` makes an
-#'   `FsknnIndex` of it, which holds the points.
+#'   `FsknnIndex` of it, which holds the points. It prepares them for its first
+#'   search and keeps them prepared (see [knn_index()]).
 #'
 #' @section Errors:
 #' An unknown metric or argument, one that can't be chosen here, or a value that

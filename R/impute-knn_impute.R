@@ -44,7 +44,6 @@
 #' is done with the filled matrix takes it for measured: fill in inside the fold
 #' where something is learned from it and judged.
 #'
-#' @inheritParams knn_search
 #' @param x Rows with missing values (`NA`, `NaN`), genes or probes, in
 #'   anything that [knn_search()] takes but [metafeatures()]. Infinite values
 #'   are an error.

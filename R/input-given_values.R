@@ -74,6 +74,10 @@ side_column <- function(x, name, arg, input, of, call) {
 
 # Returns the names without reading a value.
 names_of_side <- function(x, input, of) {
+  if (is_index(x)) {
+    points <- x$search$points
+    return(if (of == "features") points$features else known_points(points))
+  }
   names_of_taken(take_matrix(x, input), of)
 }
 

@@ -33,8 +33,8 @@
 #' @inheritSection knn_search Last bits
 #' @inheritSection knn_search Errors
 #' @inherit knn_search references
-#' @seealso [knn_search()] for the points among themselves, [nearest_to()] for
-#'   one of them.
+#' @seealso [knn_index()] for a few queries at a time, [knn_search()] for the
+#'   points among themselves, [nearest_to()] for one of them.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)

@@ -16,7 +16,8 @@
 #'   `DGEList` of edgeR, a `DataFrame` of S4Vectors, or [metafeatures()]. Values
 #'   must be finite. If there is an argument `na`, it says how missing values
 #'   are treated. A message reports data that are probably not what you mean:
-#'   see "Messages about the data" in [knn_search()].
+#'   see "Messages about the data" in [knn_search()]. For several searches of
+#'   the same points, see [knn_index()].
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never reduced to fit. It may also be one
 #'   number for each point (of `x`, or of `subset`), from 0: then `index` and

@@ -6,7 +6,7 @@
 #' case.
 #'
 #' @returns `NULL` if there was no search yet, otherwise a list of class
-#'   `knn_stats`, with a print method:
+#'   `fsknn_stats`, with a print method:
 #'   * `backend`, `metric`, `sign`, `weighted` (whether samples had weights),
 #'     `num_covariates` (what points were adjusted for),
 #'     `k` (`NA` for [within_search()] and [threshold_graph()]), `num_points`,

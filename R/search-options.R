@@ -369,16 +369,20 @@ option_default <- function(option) {
 
 # The verbs that take options.
 option_verbs <- c(
-  "knn_search", "knn_graph", "knn_query", "within_search", "within_query",
-  "threshold_graph", "mutual_pairs", "pair_histogram", "pair_connectivity",
-  "mst_knn.default", "nearest_to", "edge_stability", "edge_significance",
-  "compare_neighbours", "knn_predict", "knn_impute", "knn_impute_error",
-  "knn_plan", "module_summary", "threshold_triples", "nearest_triples",
-  "triple_histogram", "triple_plan"
+  "knn_search", "knn_graph", "knn_query", "knn_index", "within_search",
+  "within_query", "threshold_graph", "mutual_pairs", "pair_histogram",
+  "pair_connectivity", "mst_knn.default", "nearest_to", "edge_stability",
+  "edge_significance", "compare_neighbours", "knn_predict", "knn_impute",
+  "knn_impute_error", "knn_plan", "module_summary", "threshold_triples",
+  "nearest_triples", "triple_histogram", "triple_plan"
 )
 
-# Is this the frame of a verb that takes the option?
+# Is this the frame of a verb that takes the option? With an index, point
+# options can't be changed.
 takes_option <- function(frame, option) {
+  if (is_index(get0("x", frame, inherits = FALSE))) {
+    return(FALSE)
+  }
   called <- function_of(frame)
   verbs <- Filter(
     function(name) identical(called, get(name, topenv())), option_verbs
@@ -407,6 +411,10 @@ exceptions <- list(
     ),
     options = c("BPPARAM", "checkpoint"),
     why = "Its work is too short, or too connected, to be divided into tasks."
+  ),
+  list(
+    verbs = "knn_index", options = c("BPPARAM", "checkpoint"),
+    why = "It does not search. Give them to the search."
   ),
   list(
     verbs = "knn_impute_error", options = "checkpoint",
@@ -531,7 +539,17 @@ default_metric <- function(dimred) {
 # Returns the checked options of a verb, from its `...` and its arguments
 # `metric` and `sign`. `verb` is its name in the tables above.
 verb_options <- function(verb, ..., .call = caller_env()) {
-  check_options(options_given(verb, ..., .call = .call), verb, .call)
+  given <- options_given(verb, ..., .call = .call)
+  x <- get0("x", .call, inherits = FALSE)
+  if (!is_index(x)) {
+    return(check_options(given, verb, .call))
+  }
+  arguments <- names(formals(function_of(.call)))
+  for (name in intersect(c("metric", "sign"), arguments)) {
+    # The default of the verb is not that of the index.
+    if (eval(call("missing", as.name(name)), .call)) given[[name]] <- NULL
+  }
+  options_with_index(x, given, verb, .call)
 }
 
 # The same, unchecked.

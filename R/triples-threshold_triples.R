@@ -39,7 +39,6 @@
 #' than at lists of triangles. All triples are looked at in halves, added up by
 #' tensor cores; what that does not rule out is done again in double, there.
 #'
-#' @inheritParams within_search
 #' @param x The points, as for [knn_search()], in memory. Row names (column
 #'   names where `points = "columns"` or a `dimred` is taken), if there are any,
 #'   name the points and must be unique.

@@ -26,7 +26,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   search[c("started", "before")] <- list(started, knn_stats())
   if (named) {
     search$points$names <- point_names(search$points)
-    check_names_once(x, search$points, call)
+    check_index_names(x, search$points, call)
   }
   at <- if (!missing(point)) find_points(search$points, point, call = call)
   subset <- check_subset(

@@ -425,7 +425,7 @@ search_of_index <- function(index, options, call) {
 }
 
 # Checks the names of points once for each index.
-check_names_once <- function(x, points, call) {
+check_index_names <- function(x, points, call) {
   if (is_index(x) && isTRUE(x$names_checked)) {
     return(invisible())
   }

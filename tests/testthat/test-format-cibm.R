@@ -322,8 +322,8 @@ test_that("a row of many fields, or of a long run of blanks, is refused at once"
   # The time must not grow with the square of the fields or blanks.
   long <- list(
     paste("b", strrep("1.5 ", 1e5)), paste("\u00df", strrep("1.5 ", 1e5)),
-    paste0("b", strrep(" ", 2e5), "4\t5 6 7 8"), strrep(" ", 2e5),
-    paste0("b\t", strrep("\t", 1e5), "4")
+    paste0("b", strrep(" ", 5e4), "4\t5 6 7 8"), strrep(" ", 5e4),
+    paste0("b\t", strrep("\t", 5e4), "4")
   )
   # Line 4 is a row; the others have counts, names and classes.
   for (at in seq_along(long)) {
@@ -331,7 +331,7 @@ test_that("a row of many fields, or of a long run of blanks, is refused at once"
       seconds <- cpu_seconds(expect_error(
         read_lines(with_line(line, long[[at]])), class = "fsknn_file_error"
       ))
-      expect_lt(seconds, 2)
+      expect_lt(seconds, 1)
     }
   }
 })

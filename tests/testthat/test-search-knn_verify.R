@@ -216,7 +216,7 @@ test_that("rows are spread over all, and the generator is left alone", {
 
 test_that("neighbours of other packages need a metric", {
   x <- random_matrix(40, 6)
-  other <- as_knn(convert_knn(knn_search(x, 4, "manhattan"), "FNN"))
+  other <- as_knn(as_knn(knn_search(x, 4, "manhattan"), "FNN"))
   agrees(other, x, metric = "manhattan")
   expect_gt(nrow(problems(other, x, metric = "euclidean")), 40)
 })
@@ -231,7 +231,7 @@ test_that("a saved result is checked", {
 test_that("verdicts print", {
   x <- small_integers(30, 5)
   found <- knn_search(x, 4, "manhattan")
-  other <- as_knn(convert_knn(found, "FNN"))
+  other <- as_knn(as_knn(found, "FNN"))
   expect_snapshot({
     knn_verify(found, x)
     found$index[7, 4] <- 7L

@@ -45,7 +45,8 @@ knn_query <- function(x, query, k = 20, metric = NULL, sign = "signed", ...,
   check_supplied(x)
   check_query(query)
   output <- check_output(output)
-  search <- new_search(x, verb_options("knn_query", ...), query, k = k, block = block)
+  options <- verb_options("knn_query", ...)
+  search <- new_search(x, options, query, k = k, block = block)
   answer_of(search, output)
 }
 

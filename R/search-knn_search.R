@@ -199,8 +199,9 @@ knn_search <- function(x, k = 20, metric = NULL, sign = "signed", ...,
                        output = NULL) {
   check_supplied(x)
   output <- check_output(output)
+  options <- verb_options("knn_search", ...)
   search <- new_search(
-    x, verb_options("knn_search", ...), k = k, subset = subset, block = block, between = between
+    x, options, k = k, subset = subset, block = block, between = between
   )
   answer_of(search, output)
 }

@@ -128,9 +128,9 @@ format.fsknn_stats <- function(x, ...) {
     "Filter" = describe_filter(x$filter_bits, x$filter_form),
     "Points read" = if (on_gpu && x$streamed) "piece by piece",
     "Pairs filtered" = format_count(x$pairs_filtered),
-    "Pairs told apart" = if (x$pairs_pruned > 0) format_count(x$pairs_pruned),
+    "Pairs pruned" = if (x$pairs_pruned > 0) format_count(x$pairs_pruned),
     "Pairs in double" = format_count(x$pairs_exact),
-    "Rows done again" = paste0(
+    "Rows recomputed" = paste0(
       format_count(x$rows_redone),
       if (x$rows_widened > 0) {
         paste0(" (", format_count(x$rows_widened), " by a wider filter)")

@@ -50,8 +50,9 @@ mutual_pairs <- function(x, block, k = 20, metric = NULL, sign = "signed",
       current_env()
     )
   }
+  options <- verb_options("mutual_pairs", ...)
   search <- new_search(
-    x, verb_options("mutual_pairs", ...), k = k, as_edges = TRUE, block = block, between = TRUE
+    x, options, k = k, as_edges = TRUE, block = block, between = TRUE
   )
   found <- both_ways(run_search(search), nrow(search$points$values))
   blocks <- search$request$blocks

@@ -521,7 +521,8 @@ needs_all_values <- list(
 # Returns the entry of such a table for a verb and an option, or NULL.
 entry_for <- function(table, verb, option = NULL) {
   for (entry in table) {
-    if (verb %in% entry$verbs && (is.null(option) || option %in% entry$options)) {
+    if (verb %in% entry$verbs &&
+          (is.null(option) || option %in% entry$options)) {
       return(entry)
     }
   }
@@ -543,7 +544,8 @@ exceptions_help <- function() {
       row(entry$verbs, "`na = \"pairwise\"`", entry$why)
     }, "")
   )
-  paste(c("| verb | not | why |", "| --- | --- | --- |", rows), collapse = "\n")
+  head <- c("| function | does not take | reason |", "| --- | --- | --- |")
+  paste(c(head, rows), collapse = "\n")
 }
 
 # The default metric. Reduced dimensions are made for Euclidean distances: a

@@ -400,7 +400,7 @@ format.fsknn_plan <- function(x, ...) {
     "Filter" = if (!is.null(x$filter_bits)) {
       paste(
         describe_filter(x$filter_bits, x$filter_form, x$apart),
-        "(of a sample of the points)"
+        "(chosen from a sample)"
       )
     } else if (nzchar(x$filter)) {
       x$filter

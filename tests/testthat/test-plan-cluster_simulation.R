@@ -144,10 +144,8 @@ test_that("the formula is near the mean of simulations", {
 
 test_that("failures cost time, and are counted", {
   withr::local_options(fsknn.split_size = 500)
-  plan <- knn_plan(
-    c(20000, 100), k = 10, hosts = 6, num_threads = 2, failures = 600,
-    restart = 1
-  )
+  hosts <- host_options(6, failures = 600, restart = 1)
+  plan <- knn_plan(c(20000, 100), k = 10, hosts = hosts, num_threads = 2)
   set.seed(5)
   runs <- simulate(plan, nsim = 20)
   expect_gt(sum(runs$failures), 0)

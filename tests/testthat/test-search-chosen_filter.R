@@ -128,10 +128,10 @@ test_that("what a look told prints", {
     grep("^Filter:", format(plan), value = TRUE)
   }
   expect_match(
-    line(8L, "int8", FALSE), "int8, numbers of 8 bits (points", fixed = TRUE
+    line(8L, "int8", FALSE), "int8, numbers of 8 bits (chosen", fixed = TRUE
   )
   expect_match(
-    line(1L, "bits", FALSE), "bits, numbers of 1 bit (points", fixed = TRUE
+    line(1L, "bits", FALSE), "bits, numbers of 1 bit (chosen", fixed = TRUE
   )
   expect_match(line(16L, "int16", TRUE), "pairs that sums or lengths leave")
   expect_match(line(0L, "none", FALSE), "none")

@@ -4,9 +4,9 @@
 #' related functions, and all functions that call them. Examples are
 #' `bluster::makeSNNGraph()`, `makeKNNGraph()` and `clusterRows()`,
 #' `scran::buildSNNGraph()` and `scater::runUMAP(external_neighbors = TRUE)`.
-#' They then search by [knn_search()], [knn_query()] and [within_search()]:
-#' exactly, with the lower index first on a tie, under any metric, and on a GPU
-#' if there is one.
+#' They then search by [knn_search()], [knn_query()] and [within_search()].
+#' Answers are exact, with the lower index first on a tie. Any metric is
+#' possible, and a GPU is used if there is one.
 #'
 #' @section Conventions of BiocNeighbors: Answers have BiocNeighbors' form.
 #' These conventions differ from the rest of this package:
@@ -38,7 +38,9 @@
 #' parameter for a builder of indices (`BiocNeighbors::defineBuilder()`, from
 #' version 2.0 on). They get the builder of BiocNeighbors' exhaustive search on
 #' the CPU. It is exact, but the order of ties and the rounding are those of
-#' BiocNeighbors. It supports `"Euclidean"`, `"Manhattan"` and `"Cosine"`. For
+#' BiocNeighbors.
+#'
+#' The builder supports `"Euclidean"`, `"Manhattan"` and `"Cosine"`. For
 #' another metric, weights or `na`, there is no builder, and the error names the
 #' cause.
 #'
@@ -47,12 +49,12 @@
 #' place of theirs.
 #'
 #' @param distance The metric, in upper or lower case: one of those of
-#'   [knn_search()], such as `"pearson"` or `"Euclidean"` (default, as in
-#'   `knn_graph(x, dimred = "PCA")`; other calls of this package default to
-#'   `"pearson"`). `"Cosine"` has the meaning of BiocNeighbors: the Euclidean
-#'   distance of rows scaled to length 1, \eqn{\sqrt{2 (1 - \cos)}}{sqrt(2
-#'   (1 - cos))}. Its neighbours are those of the metric `"cosine"` of
-#'   [knn_search()], 1 - cos, apart from rounding.
+#'   [knn_search()], such as `"pearson"` or `"Euclidean"` (default). The default
+#'   is as in `knn_graph(x, dimred = "PCA")`; without `dimred`, the default in
+#'   this package is `"pearson"`. `"Cosine"` has the meaning of BiocNeighbors:
+#'   the Euclidean distance of rows scaled to length 1, \eqn{\sqrt{2
+#'   (1 - \cos)}}{sqrt(2 (1 - cos))}. Its neighbours are those of the metric
+#'   `"cosine"` of [knn_search()], 1 - cos, apart from rounding.
 #' @param ... More arguments of [knn_search()] by name, such as `sign`,
 #'   `backend`, `devices`, `num_threads` or `progress`.
 #'

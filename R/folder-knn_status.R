@@ -18,8 +18,8 @@
 #'     of the file system. `gone` is `TRUE` if the process is known to have
 #'     ended. `host` and `process` are `NA` if the claim is damaged;
 #'   * `done_by`: a data frame with a row for each `host` and `process` that
-#'     finished tasks: the number of `tasks`, and the average `seconds` of a
-#'     task;
+#'     finished tasks. `tasks` is their number, and `seconds` the average time
+#'     of a task;
 #'   * `seconds_left`: the time that the rest needs with the present number of
 #'     workers. It is `NA` if there is no worker, or no finished task.
 #' @seealso [knn_worker()], [knn_collect()]

@@ -22,6 +22,7 @@
 #' as from [within_search()], `findNeighbors()` and `frNN()`. The `eps` of a new
 #' `frNN` is its largest distance. RcppHNSW has the shape of uwot. The result of
 #' destiny's `find_knn()`, which calls the distances `dist`, is accepted too.
+#'
 #' The names of the points become row names, or names of the lists. A `SelfHits`
 #' has no names. Its metadata columns are `rank`, `distance` and any other
 #' columns of an edge data frame.
@@ -71,9 +72,9 @@
 #'
 #' @returns Neighbours in the shape that `to` names. By default, a list of class
 #'   `fsknn_neighbours` as from [knn_search()]. It has two matrices with one row
-#'   for each point: `index` (integer, from 1, without the point itself) and
-#'   `distance` (double; `NULL` if `x` has none). If the points have different
-#'   numbers of neighbours, these are two lists.
+#'   for each point. `index` is integer, from 1, without the point itself.
+#'   `distance` is double, or `NULL` if `x` has none. If the points have
+#'   different numbers of neighbours, these are two lists.
 #' @section Errors:
 #' The following are errors of class `fsknn_argument_error`:
 #' * an unknown shape, or several sets of neighbours in a list;

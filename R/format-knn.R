@@ -44,8 +44,8 @@
 #'
 #' Verbs that take an answer also take shards:
 #' * by blocks of rows, so that only a block is in memory: `write_knn()` to an
-#'   `.ibin` file, [knn_recall()] (for either or both of its answers), and
-#'   [spanning_forest()] (with the tree so far);
+#'   `.ibin` file, [knn_recall()] (for either or both answers),
+#'   [spanning_forest()] (and the tree);
 #' * by blocks, into a result that must fit in memory: [as_sparse()] of
 #'   distances or ones, [diffusion_map()], and [snn_graph()], which reads the
 #'   indices only;
@@ -87,14 +87,15 @@
 #'     The vertices include points without edges.
 #'   * `"ibin"`: neighbours as from [knn_search()]. `distance` is `NULL` if the
 #'     file has none.
-#'   * `"shards"`: a list of class `fsknn_shards`. `index` and `distance` are
-#'     each a `DelayedMatrix` as from [knn_search()], with a row for each point
-#'     that was searched and k columns (with `block`, k for each block).
+#'   * `"shards"`: a list of class `fsknn_shards`. `index` and `distance` are as
+#'     from [knn_search()], but each is a `DelayedMatrix`. It has a row for each
+#'     point of the search and k columns (with `block`, k for each block).
 #'     `folder` is the path, and `facts` a list that describes the answer.
 #'
-#'   `facts` has the elements `rows`, `columns`, `points` (the number of points
-#'   that indices refer to), `of` (`"points"`, `"subset"`, `"queries"`),
-#'   `metric`, `sign`, `format`, `precision`, and `files`, a data frame.
+#'   `facts` has the elements `rows`, `columns`, `points`, `of`, `metric`,
+#'   `sign`, `format`, `precision` and `files`. `points` is the number of points
+#'   that indices refer to. `of` is `"points"`, `"subset"` or `"queries"`, and
+#'   `files` is a data frame.
 #'
 #'   For shards, `dim()` gives the dimensions of the matrices. `summary()` gives
 #'   quantiles of the distance for each rank, and reads all distances, some

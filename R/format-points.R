@@ -22,10 +22,10 @@
 #' `read_points(backed = TRUE)`. A file that does not fit in memory is read by
 #' blocks.
 #'
-#' A file begins with two unsigned integers of 4 bytes, the numbers of rows n and
-#' of columns d. Then n x d values follow, row after row, the lowest byte first.
-#' Nothing is compressed, and there are no names. In an `.fbin` file NaN is a
-#' missing value: `NA` is written as NaN, and NaN is read as `NA`.
+#' A file begins with two unsigned integers of 4 bytes, the numbers of rows n
+#' and of columns d. Then n x d values follow, row after row, the lowest byte
+#' first. Nothing is compressed, and there are no names. In an `.fbin` file NaN
+#' is a missing value: `NA` is written as NaN, and NaN is read as `NA`.
 #'
 #' The points are always the rows. With `points = "columns"`, use
 #' `t(read_points(file))`, which must fit in memory. [read_knn()] reads the
@@ -49,11 +49,12 @@
 #' ```
 #'
 #' The second line holds the number of points and the number of features. Tabs
-#' or spaces separate the fields. If a line of a point has tabs, its name ends at
-#' the first tab and may contain spaces. No cell between two tabs may be empty.
-#' Blank lines, Windows line ends and a missing last line end are accepted. Text
-#' that is not UTF-8 is read as Latin-1. Plain and compressed files (gzip, bzip2, xz)
-#' are read. A file is written with gzip if its name ends in `.gz`.
+#' or spaces separate the fields. If a line of a point has tabs, its name ends
+#' at the first tab and may contain spaces. No cell between two tabs may be
+#' empty. Blank lines, Windows line ends and a missing last line end are
+#' accepted. Text that is not UTF-8 is read as Latin-1. Plain and compressed
+#' files (gzip, bzip2, xz) are read. A file is written with gzip if its name
+#' ends in `.gz`.
 #'
 #' All values must be finite numbers. Each is written with as many digits as are
 #' needed to read the same double back. Rows without names are called `F_1`,
@@ -61,12 +62,12 @@
 #' read as 1, a factor as text, and 1.5 as `"1.5"`. The format requires
 #' classes: without any, each sample gets class 0.
 #'
-#' @section Vectors of CoMet:
-#' CoMet (Joubert et al. 2018) compares all pairs and triples of vectors. Its
-#' input has the values of vector 1, then those of vector 2, and so on, as
-#' floats of 4 or 8 bytes. A vector is a point here. The file does not contain
-#' its shape or type: give `num_features` (CoMet's `--num_field`) and `precision`.
-#' [read_edges()] and [write_edges()] are for CoMet's results.
+#' @section Vectors of CoMet: CoMet (Joubert et al. 2018) compares all pairs and
+#' triples of vectors. Its input has the values of vector 1, then those of
+#' vector 2, and so on, as floats of 4 or 8 bytes. A vector is a point here. The
+#' file does not contain its shape or type: give `num_features` (CoMet's
+#' `--num_field`) and `precision`. [read_edges()] and [write_edges()] are for
+#' CoMet's results.
 #'
 #' @param file Path of the file.
 #' @param format `"fbin"`, `"u8bin"`, `"i8bin"`, `"cibm"` or `"comet"`. `NULL`
@@ -91,14 +92,14 @@
 #' @returns `read_points()`: a matrix with points in rows, double, or integer
 #'   for bytes. From a CIBM file it has row and column names. Its attribute
 #'   `classes` has one class for each column. Classes are integers if all are
-#'   whole numbers without leading zeros or `+`, otherwise character. With `backed = TRUE`, an
-#'   object that represents the file and has `dim()`; `x[rows, ]` and
-#'   `as.matrix()` read it. `write_points()`: `file`, invisibly.
-#' @section Errors:
-#' A file that breaks its format is a `fsknn_file_error`. The error names the
-#' file, the line of a text, the condition and what was found. A file that can't
-#' be written, and a value that the format can't hold, are such errors, too. An option that is not for
-#' the format is a `fsknn_argument_error`.
+#'   whole numbers without leading zeros or `+`, otherwise character. With
+#'   `backed = TRUE`, an object that represents the file and has `dim()`;
+#'   `x[rows, ]` and `as.matrix()` read it. `write_points()`: `file`, invisibly.
+#' @section Errors: A file that breaks its format is a `fsknn_file_error`. The
+#' error names the file, the line of a text, the condition and what was found. A
+#' file that can't be written, and a value that the format can't hold, are such
+#' errors, too. An option that is not for the format is a
+#' `fsknn_argument_error`.
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):

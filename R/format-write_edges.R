@@ -14,7 +14,7 @@
 #' its three points.
 #'
 #' @section GraphML and GML: Both formats have all points, with the columns of
-#' their table as attributes, and all edges with `rank`, `distance`,
+#' their table as attributes. They have all edges with `rank`, `distance`,
 #' `correlation`, `similarity` and any other columns.
 #' * **GraphML** is for Cytoscape, Gephi, yEd and igraph. Columns of whole
 #'   numbers have the type `int` (`long` beyond 2^31), all other numbers
@@ -24,7 +24,7 @@
 #'   paper's figures. The file is ASCII: all other characters are written as
 #'   entities (`&#223;`), which igraph does not decode. Names of GML attributes
 #'   contain only letters and digits: other characters are removed, and a number
-#'   makes equal names unique. igraph reads whole numbers beyond 2^31 as
+#'   makes equal names unique. For whole numbers beyond 2^31, igraph reads
 #'   -2147483648; other readers keep them.
 #'
 #' A point has a `label`, which Gephi and (from a GML file) yEd show; Cytoscape
@@ -40,16 +40,16 @@
 #' @section Positions and styles: GraphML and GML contain positions and styles
 #' from these columns, if they exist:
 #' * of the points: numeric `x` and `y` (y upwards, as in a plot), `color` (any
-#'   R colour), `size` (1 is usual) and `symbol`: `"circle"`, `"square"`,
-#'   `"diamond"`, `"triangle"` or `"triangle down"`;
+#'   R colour), `size` (1 is usual) and `symbol`. A symbol is `"circle"`,
+#'   `"square"`, `"diamond"`, `"triangle"` or `"triangle down"`;
 #' * of the edges: `color`, `width` and `lty` (`"solid"`, `"dashed"` or
 #'   `"dotted"`).
 #'
 #' The result of [plot_neighbourhood()] has all of these. GraphML uses yEd's own
 #' elements. GML uses blocks called `graphics`, which yEd and Cytoscape read.
-#' Cytoscape reads no positions from GraphML, so use GML there. igraph's own
-#' plots use the columns `x`, `y`, `color`, `width` and `lty`, too. igraph also
-#' reads yEd's attributes (`graphics`, `nodegraphics` and others), as empty
+#' Cytoscape reads no positions from GraphML, so use GML there. The plots of
+#' igraph use the columns `x`, `y`, `color`, `width` and `lty`, too. The package
+#' also reads yEd's attributes (`graphics`, `nodegraphics` and others), as empty
 #' ones.
 #'
 #' @section Files of CoMet: CoMet (Joubert et al. 2018) compares all pairs and
@@ -122,9 +122,9 @@
 #'   `"comet_bytes"`, or a similarity outside 0 to 1.
 #'
 #' A file that can't be written is a `fsknn_file_error` with the message of the
-#' system. When a file is read, the following are a `fsknn_file_error`: a size
-#' that does not fit its shape, a number of a vector or a similarity out of
-#' range, and a pair (triple) that occurs twice.
+#' system. When a file is read, the following are such errors, too: a size that
+#' does not fit its shape, a value out of range, and a pair (triple) that occurs
+#' twice.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software

@@ -32,7 +32,7 @@
 #'   exist without a triple.
 #'
 #' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
-#'   of it; triples from [threshold_triples()]; or, with `vertices`, any data
+#'   of it. Or triples from [threshold_triples()]. Or, with `vertices`, any data
 #'   frame with the columns `from` and `to`.
 #' @param ... Must be empty.
 #' @param weight Edge attribute `weight`: `"none"` (default), `"similarity"` or
@@ -56,8 +56,8 @@
 #'
 #' @returns An igraph graph. The vertex attribute `name` is character, in the
 #'   order of the points. The columns of `edges` except `from` and `to` are edge
-#'   attributes: `rank`, `distance`, `correlation` or `similarity` if there is
-#'   one, and `weight` if you ask for it. Directed edges are in the order of
+#'   attributes, such as `rank`, `distance`, `correlation` or `similarity`.
+#'   `weight` is there if you ask for it. Directed edges are in the order of
 #'   `edges`, undirected ones in the order of their two ends.
 #'
 #' @section Errors:

@@ -16,8 +16,8 @@
 #' @param edges An edge data frame, neighbours in any shape that [as_knn()]
 #'   takes, or shards of them. [read_knn()] describes when shards are read by
 #'   blocks.
-#' @param value The entries of the matrix: `"distance"` (smaller is nearer),
-#'   `"similarity"` (larger is nearer; as for `weight` in [as_igraph()]),
+#' @param value The entries of the matrix. `"distance"` is smaller for nearer
+#'   points, and `"similarity"` larger (as for `weight` in [as_igraph()]).
 #'   `"one"`, or the name of another numeric column of the edges. `NULL`
 #'   (default): distance if there is one, otherwise similarity.
 #' @param ... Must be empty.
@@ -29,10 +29,10 @@
 #' @returns A `dgCMatrix` with one row and column for each point, in order,
 #'   named if the points have names. With `mode = "union"` or `"mutual"`, a
 #'   `dsCMatrix`, which stores each pair once.
-#' @section Errors: The following are errors of class `fsknn_argument_error`:
-#' neighbours in an unknown shape, a `value` that is not a column, and an edge
-#' or neighbour that occurs twice. More entries than the 2^31 - 1 that a
-#' `dgCMatrix` can hold are a `fsknn_size_error`. A missing Matrix package is a
+#' @section Errors: Neighbours in an unknown shape, a `value` that is not a
+#' column, and a repeated edge or neighbour are errors of class
+#' `fsknn_argument_error`. More entries than the 2^31 - 1 that a `dgCMatrix` can
+#' hold are a `fsknn_size_error`. A missing Matrix package is a
 #' `fsknn_package_error`.
 #' @seealso [as_igraph()], [as_knn()] for a `SelfHits` of the edges
 #' @export

@@ -21,11 +21,11 @@
 #' depends on k, and approaches that for the matrix as k grows.
 #'
 #' **The published rule.** The default, floor(ln n) alone, is the rule of this
-#' package, and the kNN graph need not be connected. The published rule lowers k
-#' to the smallest number for which the kNN graph is connected, with edges in
-#' either direction, if this is below floor(ln n) (Inostroza-Ponta 2008; Arefin
-#' et al. 2011). `k = "connected"` uses that rule. A number as `k` is your own
-#' limit.
+#' package, and the kNN graph need not be connected. The published rule finds
+#' the smallest k for which the kNN graph is connected, with edges in either
+#' direction. It uses this k if it is below floor(ln n) (Inostroza-Ponta 2008;
+#' Arefin et al. 2011). `k = "connected"` uses that rule. A number as `k` is
+#' your own limit.
 #'
 #' The published number is found once for all points, and is used in every
 #' component. The R package mstknnclust instead finds it again within each

@@ -1,9 +1,9 @@
 #' Mixing of labels among neighbours
 #'
-#' Measures, for each point of a graph, the share of neighbours with its own
-#' label (a batch, a cluster, a cell type) and the diversity of its neighbours'
-#' labels. A permutation test compares the means with chance. Use it to check
-#' whether batches are separated, before and after a correction.
+#' Measures how labels (batches, clusters, cell types) mix in a graph. For each
+#' point, it gives the share of neighbours with its own label, and the diversity
+#' of its neighbours' labels. A permutation test compares the means with chance.
+#' Use it to check whether batches are separated, before and after a correction.
 #'
 #' @param edges Neighbours of points, in any shape that [as_knn()] takes: an
 #'   edge data frame, a result of [knn_search()] or [within_search()], and
@@ -38,10 +38,10 @@
 #'     of all neighbours.
 #'
 #'   The attribute `chance` is a data frame with a row for each of the three
-#'   numeric measures. `observed` is the mean over the points, `chance` and `sd`
-#'   are the mean and standard deviation of this mean under permuted labels, and
-#'   `p` is the p-value. The print method shows it. `summary()` has a row for
-#'   each label, and `plot()` shows the points of each label.
+#'   numeric measures. `observed` is the mean over the points. `chance` and `sd`
+#'   are the mean and standard deviation of `observed` under permuted labels,
+#'   and `p` is the p-value. The print method shows it. `summary()` has a row
+#'   for each label, and `plot()` shows the points of each label.
 #'
 #' @section Purity of bluster: `bluster::neighborPurity(y, labels, k)` takes the
 #' neighbours within the median distance of the k-th neighbours. Each point is
@@ -52,11 +52,10 @@
 #' median is included here; bluster compares rounded squares.
 #'
 #' @section Permutation test: Labels are permuted over the points (within
-#' `strata`), independently of the graph. `p` is the share of permutations in
-#' which labels are at least as separated as observed: a purity at least as
-#' high, an entropy or Simpson's number at most as high. The observed labels
-#' count as one permutation (Phipson and Smyth 2010,
-#' \doi{10.2202/1544-6115.1585}).
+#' `strata`), independently of the graph. `p` is the share of permutations with
+#' labels at least as separated as observed. That is a purity at least as high,
+#' or an entropy or Simpson's number at most as high. The observed labels count
+#' as one permutation (Phipson and Smyth 2010, \doi{10.2202/1544-6115.1585}).
 #'
 #' `p` is for the mean of all points, not for single points. A small `p` does
 #' not show the cause: cells of different types in different batches are
@@ -66,8 +65,8 @@
 #' is lower than the mean of all points that `plot()` shows. It is about the
 #' label's `share` in `summary()`, unless `strata` change it.
 #' @section Errors: The following are errors of class `fsknn_argument_error`:
-#' neighbours in an unknown shape, only one label, and labels that are missing
-#' or do not match the points in number or names.
+#' neighbours in an unknown shape, a single label, and missing labels. So are
+#' labels that do not match the points in number or names.
 #' @seealso [knn_graph()], whose `block` finds neighbours in each batch;
 #'   [mutual_pairs()]
 #' @references

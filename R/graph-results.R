@@ -1,14 +1,14 @@
 #' Summaries, tables and plots of results
 #'
-#' Results of the package print as a short summary. `summary()` gives more detail,
-#' `as.data.frame()` a plain data frame for other programs, and `plot()` a plot.
-#' For edges see [summary.fsknn_edges].
+#' Results of the package print as a short summary. `summary()` gives more
+#' detail, `as.data.frame()` a plain data frame for other programs, and `plot()`
+#' a plot. For edges see [summary.fsknn_edges].
 #'
-#' A result of a search also prints what was searched: how many points of how
-#' many features, the metric, the seconds of the whole call, and the backend with
-#' its GPUs or threads. "Tasks" stands for the work of a `BPPARAM` or a
-#' `checkpoint`. [saveRDS()] and rows of edges keep this record. [identical()]
-#' ignores it, so that answers of two backends can be compared.
+#' A result of a search also prints what was searched: the numbers of points and
+#' features, and the metric. It prints the seconds of the whole call, and the
+#' backend with its GPUs or threads. "Tasks" stands for the work of a `BPPARAM`
+#' or a `checkpoint`. [saveRDS()] and rows of edges keep this record.
+#' [identical()] ignores it, so that answers of two backends can be compared.
 #'
 #' | result of | `summary()` | `as.data.frame()` | `plot()` |
 #' | --- | --- | --- | --- |
@@ -36,8 +36,8 @@
 #' | [metafeatures()] | its print | the matrix | |
 #'
 #' The plot of a plan shows the assignment of the chunks of the distance matrix.
-#' Each unordered pair of points is computed once. So a graph needs about half of
-#' the chunks. With more than 40 splits, a cell represents several chunks.
+#' Each unordered pair of points is computed once. So a graph needs about half
+#' of the chunks. With more than 40 splits, a cell represents several chunks.
 #'
 #' @param object,x A result of the verb that the table names.
 #' @param row.names,optional Not used: from the generic.

@@ -14,13 +14,12 @@
 #' Edges count in either direction. Among edges of equal length, the one with
 #' the smaller row numbers comes first. So the tree is always the same.
 #'
-#' The choice of points, samples and workers, and the treatment of missing
-#' values, are options of the verb that makes the graph: see [point_options()]
-#' and [run_options()].
+#' The verb that makes the graph has the options for points, missing values and
+#' workers: see [point_options()] and [run_options()].
 #'
 #' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
-#'   of it; an igraph graph from [as_igraph()] with an edge attribute
-#'   `distance`; or shards of an answer ([read_knn()]), which are read by blocks
+#'   of it. Or an igraph graph from [as_igraph()] with an edge attribute
+#'   `distance`. Or shards of an answer ([read_knn()]), which are read by blocks
 #'   of rows.
 #' @param ... Must be empty.
 #'

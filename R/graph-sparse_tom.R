@@ -4,9 +4,9 @@
 #' points of a graph, as a sparse matrix. The overlap of two points measures how
 #' strongly they are connected with each other and with the same other points.
 #'
-#' @details Let a be the adjacency of an edge (as for [soft_threshold()]; 0 for
-#' no edge) and k the sum of a over the edges of a point. The overlap of points
-#' i and j is
+#' @details Let a be the adjacency of an edge, as for [soft_threshold()]. It is
+#' 0 for no edge. Let k be the sum of a over the edges of a point. The overlap
+#' of points i and j is
 #'
 #' \deqn{\frac{\sum_u a_{iu} a_{uj} + a_{ij}}{\min(k_i, k_j) + 1 - a_{ij}}}{
 #' (sum_u a_iu a_uj + a_ij) / (min(k_i, k_j) + 1 - a_ij)}

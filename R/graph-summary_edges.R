@@ -1,8 +1,9 @@
 #' Summarize and plot the edges of a graph
 #'
 #' `summary()` describes a graph: isolated points, components, the share of
-#' reciprocal edges, points that are neighbours of very many (hubs), and
-#' distances by the rank of the neighbour. `plot()` draws the last two.
+#' reciprocal edges, hubs, and distances by the rank of the neighbour. Hubs are
+#' points that are neighbours of very many others. `plot()` draws in-degrees and
+#' distances.
 #'
 #' @details The *in-degree* of a point is the number of neighbour lists that
 #' contain it. In high-dimensional data, a few points are in very many lists and

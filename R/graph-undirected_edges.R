@@ -32,10 +32,10 @@
 #'   has it. The columns are those that all graphs have, with the values of the
 #'   first graph with the edge. `graphs` is the number of graphs that have the
 #'   edge.
-#' @section Errors:
-#' The following are errors of class `fsknn_argument_error`: neighbours in an
-#' unknown shape, graphs with different points, a mix of directed and undirected
-#' graphs, and `min_stability` for graphs without a column `stability`.
+#' @section Errors: The following are errors of class `fsknn_argument_error`:
+#' neighbours in an unknown shape, graphs with different points, and a mix of
+#' directed and undirected graphs. So is `min_stability` for graphs without a
+#' column `stability`.
 #' @seealso [as_igraph()], whose `mode` does the same on the way to igraph.
 #' @export
 #' @examples

@@ -21,9 +21,11 @@
 #'
 #' **Imputed value.** Under `"euclidean"` and `"manhattan"`, the imputed value
 #' is the mean of the donors' values. `"pearson"` ignores level and spread, so
-#' each donor is first scaled to the row: (value - mean) times the ratio of the
-#' standard deviations, plus the row's mean. These means and deviations are over
-#' the columns that both have. With `weighting = "distance"`, a donor has the
+#' each donor is first scaled to the row. Its value becomes (value - mean) times
+#' the ratio of the standard deviations, plus the row's mean. These are over the
+#' columns that both have.
+#'
+#' With `weighting = "distance"`, a donor has the
 #' weight 1 / distance; if there are donors at distance 0, only these count. The
 #' `sd` of the donors' values shows how well they agree. It is not a standard
 #' error, because donors may agree and be wrong.
@@ -50,7 +52,6 @@
 #' data. Later analyses treat imputed values as measured. If you train and test
 #' a model, impute within each fold.
 #'
-#' @inheritParams knn_search
 #' @param x Rows with missing values (`NA`, `NaN`), such as genes or probes, in
 #'   any form that [knn_search()] takes except [metafeatures()]. Infinite values
 #'   are an error.

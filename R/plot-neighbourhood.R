@@ -1,7 +1,7 @@
 #' Plot the neighbourhood of one point
 #'
-#' Draws a point of a graph with its neighbours and their neighbours, or with
-#' its cluster, as in Figures 2 and 3a of Arefin et al. (2012).
+#' Draws a point of a graph with its neighbours or its cluster, as in Figures 2
+#' and 3a of Arefin et al. (2012).
 #'
 #' @details **Points and edges.** Points are selected by their number of steps
 #' from `point`, along edges in either direction, up to `max_points`. Among
@@ -11,10 +11,10 @@
 #'
 #' **Colours.** By default, the colour of a point is its correlation r with
 #' `point`, on a scale that is white at 0. r is known only for points that share
-#' an edge with `point`; all others are grey. To colour all points by r, or by
-#' another outcome, set `colour` to a result of [nearest_to()] with a large k,
-#' or to your own numbers. Circles have positive values, diamonds negative, and
-#' squares unknown values.
+#' an edge with `point`; all others are grey. To colour all points by r, set
+#' `colour` to a result of [nearest_to()] with a large k. It can also hold your
+#' own numbers. Circles have positive values, diamonds negative, and squares
+#' unknown values.
 #'
 #' With `colour = "cluster"`, the eight largest clusters in the picture have
 #' colours of their own. With `"sign"`, colours show the sign of r only. In a
@@ -49,16 +49,16 @@
 #'   order of the points, or with their names. Examples are `membership` of
 #'   [mst_knn()] and of an igraph clustering. `NULL` (default): the column
 #'   `cluster` of the points, if there is one.
-#' @param colour The variable that colours the points. One of `"correlation"`
-#'   with `point`, `"sign"` and `"cluster"`; the name of a numeric column of the
-#'   table of points; numbers named by point; or a data frame with the columns
-#'   `name` and `correlation`, as from [nearest_to()]. `NULL` (default):
-#'   `"cluster"` if the picture shows several clusters, otherwise
+#' @param colour The variable that colours the points. It is `"correlation"`
+#'   (with `point`), `"sign"`, `"cluster"`, or the name of a numeric column of
+#'   the table of points. It can also be numbers named by point, or a data frame
+#'   with the columns `name` and `correlation`, as from [nearest_to()]. `NULL`
+#'   (default): `"cluster"` if the picture shows several clusters, otherwise
 #'   `"correlation"`.
 #' @param text The labels of the points instead of their names, such as gene
-#'   symbols. A vector named by point (other points keep their names), a vector
-#'   with a value for each point in their order, or the name of a column of the
-#'   table of points.
+#'   symbols. A vector named by point (other points keep their names), or a
+#'   vector with a value for each point in their order. Or the name of a column
+#'   of the table of points.
 #' @param text_size Size of the text in points. `NULL` (default): 6.5 to 9,
 #'   depending on the number of points.
 #' @param interactive `TRUE` gives an interactive page for a browser. Drag to

@@ -2,7 +2,7 @@
 #'
 #' Draws each of some points against another point or an outcome. Each point has
 #' a panel with one dot for each sample, the correlation r and the least-squares
-#' line, as in Figure 3b to d of Arefin et al. (2012).
+#' line. Figure 3b to d of Arefin et al. (2012) are such plots.
 #'
 #' @param x Points in rows, with row names, in any form that [knn_graph()]
 #'   takes. Missing values are allowed here.
@@ -13,9 +13,9 @@
 #'   names. Such values are numbers, logical values, a factor or text with two
 #'   levels, or right-censored survival times ([survival::Surv()]).
 #' @param ... Must be empty.
-#' @param colour A variable that colours the samples, in the order of the
-#'   columns of `x` or with their names: a vector or factor with up to eight
-#'   different values, including `NA`. `NULL` (default): one colour.
+#' @param colour A variable that colours the samples: a vector or factor with up
+#'   to eight different values, including `NA`. It is in the order of the
+#'   columns of `x` or has their names. `NULL` (default): one colour.
 #' @param ncol Number of panels side by side. `NULL` (default) chooses it.
 #' @param xlab,ylab Titles of the axes, with units, such as
 #'   `"Expression (log2 ratio)"` and `"Follow-up (years)"`. `NULL` (default):

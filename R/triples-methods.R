@@ -84,15 +84,15 @@ format_triples_header <- function(x) {
 #'
 #' The pairs of a triple imply two bounds, `at_least` and `at_most`. The *place*
 #' of the triple between them is a number from 0 to 1: (similarity - at_least) /
-#' (at_most - at_least). Among triples with the same three pair similarities, the
-#' similarity is larger if fewer features are shared by all three points.
+#' (at_most - at_least). Among triples with the same three pair similarities,
+#' the similarity is larger if fewer features are shared by all three points.
 #'
 #' At place 0, the pairs share the same features as far as possible: where two
 #' points are large together, the third is too. At place 1, each pair shares
 #' features of its own. (If pairs share little, this can happen below 1, because
-#' the triple cannot reach the `at_most` of [threshold_triples()].) Triples whose
-#' bounds differ by less than 1e-12 have no place, because their pairs determine
-#' the similarity.
+#' the triple cannot reach the `at_most` of [threshold_triples()].) Triples
+#' whose bounds differ by less than 1e-12 have no place, because their pairs
+#' determine the similarity.
 #'
 #' @param object Triples of [threshold_triples()], or rows of them.
 #' @param ... Must be empty.

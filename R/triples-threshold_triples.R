@@ -44,7 +44,6 @@
 #' tensor cores add up half-precision values as a filter. The triples that the
 #' filter cannot rule out are computed again in double, on the GPU.
 #'
-#' @inheritParams within_search
 #' @param x The points, as for [knn_search()], in memory. Names of the points
 #'   are the row names, or the column names with `points = "columns"` or
 #'   `dimred`. If there are names, they must be unique.

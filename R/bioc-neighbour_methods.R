@@ -61,7 +61,7 @@ register_when_loaded <- function() {
 register_by_bnindex <- function(bn, home) {
   methods::setClass(
     "FsknnIndex", contains = "BiocNeighborIndex",
-    slots = c(param = "FsknnParam"), where = home
+    slots = c(param = "FsknnParam", kept = "environment"), where = home
   )
   set_neighbour_method(bn, "buildIndex", "FsknnParam", "build_old", home)
   tasks <- c(
@@ -87,7 +87,10 @@ register_by_bnindex <- function(bn, home) {
 new_index_class <- function(home) {
   methods::setClass(
     "FsknnIndex", contains = "BiocNeighborIndex",
-    slots = c(data = "ANY", names = "ANY", param = "FsknnParam"), where = home
+    slots = c(
+      data = "ANY", names = "ANY", param = "FsknnParam", kept = "environment"
+    ),
+    where = home
   )
 }
 

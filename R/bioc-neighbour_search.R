@@ -17,10 +17,42 @@ reference_of <- function(a) {
   }
   # BiocNeighbors 1.16 keeps points in columns.
   turned <- "distance" %in% methods::slotNames(index)
+  made <- made_index(index)
   list(
-    values = if (turned) t(index@data) else index@data,
-    names = if (turned) index@NAMES else index@names, param = index@param
+    values = made$values %||% if (turned) t(index@data) else index@data,
+    names = if (turned) index@NAMES else index@names, param = index@param,
+    given = index@data, kept = index@kept, made = made$index
   )
+}
+
+# Returns what searched_points() kept of these data, or NULL.
+made_index <- function(index) {
+  made <- index@kept$made
+  made <- if (!is.null(made)) rlang::wref_value(made)
+  if (identical(made$given, index@data)) made
+}
+
+# Returns what knn_search() takes as `x`. The first search by an index makes a
+# knn_index() of its points. A weak reference keeps it, which is not part of a
+# saved index, and which ends with the environment.
+searched_points <- function(a, reference, metric, options) {
+  if (!is.null(reference$made)) {
+    return(reference$made)
+  }
+  x <- searched_values(reference$values, metric, a)
+  kept <- reference$kept
+  if (is.null(kept)) {
+    return(x)
+  }
+  index <- new_index(
+    x, check_options(options, "knn_index", call = a$.frame), options,
+    call = a$.frame
+  )
+  kept$made <- rlang::new_weakref(
+    kept,
+    list(index = index, given = reference$given, values = reference$values)
+  )
+  index
 }
 
 # Returns the rows of the query, transposed if necessary, that `subset` selects.
@@ -177,7 +209,9 @@ nearest_of <- function(a, reference, k, rows = NULL, query = NULL) {
   }
   metric <- metric_of_distance(reference$param@distance)
   options <- search_options(a, reference$param, metric)
-  x <- searched_values(reference$values, metric, a)
+  x <- in_their_words(
+    a$.frame, searched_points(a, reference, metric, options)
+  )
   found <- in_their_words(a$.frame, if (is.null(query)) {
     do.call("knn_search", c(list(quote(x), k = k, subset = rows), options))
   } else {
@@ -206,7 +240,9 @@ within_of <- function(a, reference, threshold, rows = NULL, query = NULL) {
   }
   metric <- metric_of_distance(reference$param@distance)
   options <- search_options(a, reference$param, metric)
-  x <- searched_values(reference$values, metric, a)
+  x <- in_their_words(
+    a$.frame, searched_points(a, reference, metric, options)
+  )
   found <- in_their_words(a$.frame, if (is.null(query)) {
     do.call(
       "within_search",

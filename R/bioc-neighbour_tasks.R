@@ -110,7 +110,8 @@ build_task <- function(a) {
   check_number_type(a$X, "X", a$.frame)
   values <- if (isTRUE(a$transposed)) t(a$X) else a$X
   methods::new(
-    "FsknnIndex", data = values, names = rownames(values), param = a$BNPARAM
+    "FsknnIndex", data = values, names = rownames(values), param = a$BNPARAM,
+    kept = new.env(parent = emptyenv())
   )
 }
 
@@ -230,7 +231,8 @@ build_old_task <- function(a) {
   names <- colnames(values)
   methods::new(
     "FsknnIndex", data = values, NAMES = names,
-    distance = a$BNPARAM@distance, param = a$BNPARAM
+    distance = a$BNPARAM@distance, param = a$BNPARAM,
+    kept = new.env(parent = emptyenv())
   )
 }
 

@@ -1,140 +1,158 @@
-#' Diffusion maps of a graph of neighbours
+#' Diffusion maps of a neighbour graph
 #'
-#' Gives the points of a graph coordinates in which near means joined by many
-#' short paths: the leading eigenvectors of a random walk on the graph (Coifman
-#' and Lafon 2006). They follow what data lie along, a course of development or
-#' the turning of an object, where straight distances do not. Nothing but the
-#' neighbours is read, so that it takes millions of points.
+#' Computes coordinates of the points from the leading eigenvectors of a random
+#' walk on the graph (Coifman and Lafon 2006). Points that many short paths
+#' connect are close in these coordinates. They follow curved structures, such
+#' as a course of development or the rotation of an object, where straight-line
+#' distances fail. Only the neighbours are read, so the graph may have millions
+#' of points.
 #'
 #' @details
-#' The pairs of neighbours, each with a distance \eqn{d}, are made symmetric
-#' (`mode`; where both directions have a distance, and not the same one,
-#' the smaller counts) and weighed:
+#' **Kernel and walk.** The pairs of neighbours, each with a distance \eqn{d},
+#' are made symmetric by `mode`. If both directions have a distance and these
+#' differ, the smaller one counts. The weights and degrees are
 #' \deqn{W_{ij} = \exp(-d_{ij}^2 / \epsilon), \quad
 #'   q_i = 1 + \sum_j W_{ij}, \quad
 #'   A_{ij} = W_{ij} / (q_i q_j)^\alpha, \quad d_i = \sum_j A_{ij}}{%
 #'   W_ij = exp(-d_ij^2 / epsilon), q_i = 1 + sum_j W_ij,
 #'   A_ij = W_ij / (q_i q_j)^alpha, d_i = sum_j A_ij}
 #' The walk goes from i to j with probability \eqn{A_{ij} / d_i}{A_ij / d_i}.
-#' Its eigenvectors \eqn{\psi} are those of \eqn{S = D^{-1/2} A D^{-1/2}}{S =
-#' D^-1/2
-#' A D^-1/2} over the square roots of d, scaled so that \eqn{\sum_i d_i \psi_i^2
-#' = \sum_i d_i}{sum(d psi^2) = sum(d)}. The first, which is constant, is left
-#' out. Coordinate l is \eqn{\lambda_l^t \psi_l}{lambda_l^t psi_l}, with t =
-#' `time`: squared distances in all of them are diffusion distances. Each
-#' coordinate is positive at the first point where it is at least half as large
-#' as anywhere.
+#'
+#' **Coordinates.** The eigenvectors \eqn{\psi} of the walk are the eigenvectors
+#' of \eqn{S = D^{-1/2} A D^{-1/2}}{S = D^-1/2 A D^-1/2}, divided by the square
+#' roots of d. They are scaled so that \eqn{\sum_i d_i \psi_i^2 = \sum_i
+#' d_i}{sum(d psi^2) = sum(d)}. The first one is constant and is left out.
+#' Coordinate l is \eqn{\lambda_l^t \psi_l}{lambda_l^t psi_l}, where t is
+#' `time`. Euclidean distances in all coordinates are diffusion distances.
+#'
+#' The sign of \eqn{\psi}{psi} is fixed by one point: the first one where its
+#' absolute value is at least half of the maximum. It is positive there.
 #'
 #' **The diagonal.** A point counts itself in the density q and in the sum that
-#' epsilon is chosen by (\eqn{W_{ii} = 1}{W_ii = 1}), and the walk never stays
-#' where it is (\eqn{W_{ii} = 0}{W_ii = 0} in A). That is destiny's choice too:
-#' with `alpha = 1` and `epsilon = 2 * sigma^2` the eigenvectors are those of
+#' determines epsilon (\eqn{W_{ii} = 1}{W_ii = 1}). The walk itself never stays
+#' at a point (\eqn{A_{ii} = 0}{A_ii = 0}).
+#'
+#' **Comparison with destiny.** The package destiny treats the diagonal in the
+#' same way. Compare `alpha = 1` and `epsilon = 2 * sigma^2` with
 #' `destiny::DiffusionMap(distance = as_sparse(edges, mode = "union"),
-#' sigma = sigma)`.
+#' sigma = sigma)`. Both have the same eigenvalues. The eigenvectors of destiny
+#' are those of S. They equal \eqn{\psi}{psi} times `sqrt(degree)`, up to the
+#' sign and a constant factor.
 #'
-#' **Epsilon.** The sum of all W grows with epsilon, as a power of it while it
-#' is of the size of the data's own scale: there the slope of log(sum) against
-#' log(epsilon) is half the dimension of what the data lie on. Below, the
-#' diagonal is all there is; far above, the pairs that the graph lacks are
-#' missed, since it was cut at k. Values between the medians over the points of
-#' the squared distance to the nearest neighbour (other than at 0) and to the
-#' last one are taken for valid, and epsilon is that of the steepest slope among
-#' them. With \eqn{W_{ii} = 1}{W_ii = 1} twice the slope is too low for a
-#' dimension rather than too high, the more so the fewer neighbours there are;
-#' without the diagonal the slope would grow without end as epsilon falls. The
-#' slope, the valid range and the dimension are reported, `plot(map,
-#' which = "epsilon")` draws them.
+#' **Epsilon.** The sum of all W grows with epsilon. Near the scale of the data
+#' it grows as a power of epsilon. There the slope of log(sum) against
+#' log(epsilon) is half the intrinsic dimension of the data. For much smaller
+#' epsilon only the diagonal remains in the sum. For much larger epsilon the sum
+#' lacks the pairs that the graph leaves out beyond the k nearest.
 #'
-#' **Self-tuning.** `local = 7` takes \eqn{W_{ij} = \exp(-d_{ij}^2 / (\epsilon
-#' s_i s_j))}{W_ij = exp(-d_ij^2 / (epsilon s_i s_j))} with \eqn{s_i}{s_i} the
-#' distance of point i to its 7th neighbour (Zelnik-Manor and Perona 2004), or
-#' its last where it has fewer, and epsilon 1 unless it is given: for data that
-#' lie much denser in some places than in others. Where \eqn{s_i}{s_i} is 0, as
-#' so many points are the same as point i, it is the distance to the nearest
-#' neighbour that is not the same; of a point all of whose neighbours are the
-#' same as itself, the smallest of all other points. Pairs at distance 0 have
-#' W = 1 always.
+#' The valid range of epsilon lies between two medians over the points. The
+#' lower one is the median squared distance to the nearest neighbour at a
+#' distance above 0. The upper one is the median squared distance to the last
+#' neighbour. Epsilon is the value with the steepest slope in this range.
 #'
-#' **Correlations.** The distance of correlations and of cosine is 1 - r (or
-#' 1 - |r|, 1 + r, as `sign` had it); \eqn{d^2 = 2 (1 - r)}{d^2 = 2 (1 - r)} is
-#' the squared distance of the standardised rows then, and that is what is
-#' taken. All other distances are squared.
+#' Because \eqn{W_{ii} = 1}{W_ii = 1}, twice the slope tends to underestimate
+#' the dimension, and more so for fewer neighbours. Without the diagonal, the
+#' slope would grow without limit as epsilon decreases. The result contains the
+#' slope, the range and the dimension; `plot(map, which = "epsilon")` draws
+#' them.
 #'
-#' **Distances of any magnitude.** Where the squares of typical distances, below
-#' 1e-135 or above 1e135, would come near the ends of a double's range, all
-#' distances are divided by a power of two first. The result has it as `unit`:
-#' its `epsilon`, `range` and `curve` are of distances divided by `unit`. All
-#' else has no unit but `scale`, which is in that of the distances. The argument
-#' `epsilon` is always of the distances as they are.
+#' **Self-tuning.** Use `local = 7` for data that are much denser in some
+#' regions than in others (Zelnik-Manor and Perona 2004). The weights are then
+#' \eqn{W_{ij} = \exp(-d_{ij}^2 / (\epsilon s_i s_j))}{W_ij = exp(-d_ij^2 /
+#' (epsilon s_i s_j))}. Here \eqn{s_i}{s_i} is the distance from point i to its
+#' 7th neighbour, or to its last one if it has fewer. Epsilon is 1 unless you
+#' give it.
 #'
-#' **Components.** Where the graph falls into several components each has a map
-#' of its own: no walk leads from one to another, eigenvalue 1 would repeat, and
-#' coordinates of different components can't be compared. `component` numbers
-#' them by size. A component of up to `num_components` + 1 points has too few
-#' for a map, and `NA` as coordinates; a point without neighbours belongs to no
-#' component. Weights that are too small for a double (epsilon much less than a
-#' squared distance) join nothing.
+#' If \eqn{s_i}{s_i} would be 0 because of duplicates of point i, it is the
+#' distance to the nearest neighbour at a distance above 0. If all neighbours
+#' are duplicates, it is the smallest scale of all other points. Pairs at
+#' distance 0 always have W = 1.
 #'
-#' **Eigenpairs** of components of up to 300 points are by [base::eigen()]; of
-#' larger ones they are found by RSpectra's Lanczos method, with the product
-#' by S computed by all threads and, of many points, a Chebyshev polynomial of
-#' S in its place, which has the same eigenvectors. What comes out depends on
-#' none of that beyond rounding, and not at all on the number of threads:
-#' `residuals` holds \eqn{||S v - \lambda v||}{||S v - lambda v||} with
-#' \eqn{||v|| = 1}{||v|| = 1}. Eigenvectors of eigenvalues that are the same, as
-#' on a circle, can be turned against each other.
+#' **Correlations.** For correlations and cosine, the distance is 1 - r (or
+#' 1 - |r|, or 1 + r, by `sign`). The squared distance in the kernel is then
+#' twice this distance. For example, 2 (1 - r) is the squared Euclidean distance
+#' of rows that are scaled to length 1. All other distances are squared.
+#'
+#' **Distances of any magnitude.** Squares of typical distances below 1e-135 or
+#' above 1e135 could leave the range of a double. All distances are then divided
+#' by a power of two first, which the result contains as `unit`. Its `epsilon`,
+#' `range` and `curve` refer to the divided distances. `scale` has the unit of
+#' the original distances. The argument `epsilon` always refers to the original
+#' distances.
+#'
+#' **Components.** If the graph has several connected components, each has its
+#' own map. No walk leads from one to another, so coordinates of different
+#' components are not comparable. `component` numbers the components by
+#' decreasing size. A component of up to `num_components` + 1 points is too
+#' small for a map; its coordinates are `NA`. A point without neighbours belongs
+#' to no component. A weight that underflows to 0 (epsilon much smaller than the
+#' squared distance) connects nothing.
+#'
+#' **Eigenpairs.** [base::eigen()] computes the eigenpairs of components of up
+#' to 300 points, the Lanczos method of RSpectra those of larger ones. All
+#' threads compute its matrix products. For many points, the matrix S is
+#' replaced by a Chebyshev polynomial of it, which has the same eigenvectors.
+#' The method affects the result only by rounding. The number of threads does
+#' not affect it.
+#'
+#' The element `residuals` contains \eqn{||S v - \lambda v||}{||S v - lambda
+#' v||} with \eqn{||v|| = 1}{||v|| = 1}. Eigenvectors of equal eigenvalues, as
+#' on a circle, are unique only up to rotation.
 #'
 #' @param edges Neighbours of points with their distances, in any shape that
-#'   [as_knn()] takes: what [knn_search()] gives, an edge data frame of any
-#'   kind, those of other packages; or shards of an answer
+#'   [as_knn()] takes: the value of [knn_search()], any edge data frame, or
+#'   neighbours from another package. It may also be shards of an answer
 #'   ([read_knn()]), which are read by blocks.
 #' @param num_components Number of coordinates, a whole number from 1.
-#' @param alpha How much of the points' density is taken out, from 0 (none) to
-#'   1 (default: all, so that coordinates depend on the shape that points lie
-#'   on and not on how they are spread over it); 0.5 is the Fokker-Planck
-#'   diffusion.
-#' @param epsilon A positive number in units of squared distance (with `local`,
-#'   a factor without a unit); `NULL` (default): chosen as said in Details.
-#' @param local `NULL` (default), or which neighbour's distance scales a point
-#'   (7 is usual): see Details.
+#' @param alpha How strongly the map corrects for the density of the points,
+#'   from 0 (no correction) to 1 (default). With 1, coordinates depend on the
+#'   shape of the data and not on the density of points along it. With 0.5 the
+#'   walk approximates Fokker-Planck diffusion.
+#' @param epsilon The kernel's scale: a positive number in units of squared
+#'   distance (with `local`, a factor without a unit). `NULL` (default) chooses
+#'   it: see "Epsilon" in Details.
+#' @param local `NULL` (default), or the rank of the neighbour whose distance
+#'   is the scale of a point (7 is usual): see "Self-tuning" in Details.
 #' @param time Steps of the walk, a whole number from 0.
-#' @param mode `"union"` (default): pairs of which either point is a
-#'   neighbour of the other; `"mutual"`: those of which both are.
+#' @param mode `"union"` (default) joins two points if either is a neighbour of
+#'   the other, `"mutual"` only if both are.
 #' @param ... Must be empty.
-#' @param metric The metric that the distances are of, where `edges` does not
-#'   say (edge data frames and shards do): `NULL` (default) takes them for
-#'   lengths. What matters is whether they are 1 - r.
+#' @param metric The metric of the distances, if `edges` does not record it
+#'   (edge data frames and shards do). `NULL` (default) treats them as lengths.
+#'   The metric determines only whether the distances are 1 - r.
 #' @inheritParams run_options
 #' @inheritParams snn_graph
 #'
-#' @returns A list of class `fsknn_diffusion_map`, which prints a summary:
-#'   * `coordinates`: a matrix, a row for each point (with its name, where it
-#'     has one) and a column for each coordinate, `"DC1"` and so on;
-#'   * `eigenvalues`, `residuals`: matrices, a row for each component that has
-#'     a map;
-#'   * `component`: the number of each point's component, 1 being the largest,
-#'     or `NA`; `sizes`: the points of each;
-#'   * `epsilon`, `chosen` (how), `slope`, `dimension` (twice the slope, with
-#'     and without the diagonal), `range` (of valid values) and `curve`, a data
-#'     frame with `epsilon`, `log_sum`, `slope` and `slope_without`, which is
-#'     without
-#'     the diagonal;
+#' @returns A list of class `fsknn_diffusion_map`, which prints as a summary:
+#'   * `coordinates`: a matrix with a row for each point (and its name, if it
+#'     has one) and the columns `"DC1"`, `"DC2"` and so on;
+#'   * `eigenvalues`, `residuals`: matrices with a row for each component that
+#'     has a map;
+#'   * `component`: the number of each point's component (1 is the largest), or
+#'     `NA`; `sizes`: the number of points in each component;
+#'   * `epsilon`; `chosen`: how it was chosen; `slope`: the slope there;
+#'     `dimension`: twice the slope, with and without the diagonal;
+#'   * `range`: the valid values of epsilon; `curve`: a data frame with
+#'     `epsilon`, `log_sum`, `slope` and `slope_without` (without the diagonal);
 #'   * `density` (q), `degree` (d) and `scale` (s, or `NULL`) of each point;
-#'   * `unit`: 1, or the power of two that `epsilon`, `range` and `curve` have
-#'     as unit of length (see Details);
+#'   * `unit`: 1, or the power of two that is the unit of length of `epsilon`,
+#'     `range` and `curve` (see Details);
 #'   * `alpha`, `time`, `local`, `mode`, `metric`, `num_pairs`.
 #'
-#'   `as.matrix()` gives the coordinates, which are what
-#'   `SingleCellExperiment::reducedDim()` takes; `as.data.frame()` has a row for
-#'   each point, `summary()` one for each component and coordinate. For
+#'   `as.matrix()` gives the coordinates, in the form that
+#'   `SingleCellExperiment::reducedDim()` takes. `as.data.frame()` has a row for
+#'   each point, and `summary()` one for each component and coordinate. For
 #'   `plot()` and `predict()` see [predict.fsknn_diffusion_map()].
 #' @section Errors:
-#' Of class `fsknn_argument_error`: neighbours in no shape that is known or
-#' without distances, distances that are missing or below 0 (inner products), a
-#' neighbour that is there twice. `fsknn_package_error`: a component of more
-#' than 300 points where RSpectra is not installed. A warning of class
-#' `fsknn_convergence_warning` says where eigenpairs were not found to full
-#' accuracy.
+#' An error of class `fsknn_argument_error` means that
+#' * `edges` has an unknown shape or no distances;
+#' * distances are missing or below 0 (inner products);
+#' * a point has the same neighbour twice.
+#'
+#' An error of class `fsknn_package_error` means that a component has more than
+#' 300 points and RSpectra is not installed. A warning of class
+#' `fsknn_convergence_warning` says how many eigenpairs are missing or have a
+#' residual above 1e-6.
 #' @references
 #' Coifman RR, Lafon S (2006). Diffusion maps. *Applied and Computational
 #' Harmonic Analysis* 21(1): 5-30. \doi{10.1016/j.acha.2006.04.006}

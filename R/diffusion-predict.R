@@ -1,43 +1,46 @@
-#' Pictures of diffusion maps, and coordinates for new points
+#' Plots of diffusion maps, and coordinates of new points
 #'
-#' `plot()` draws the points by two coordinates, the eigenvalues, or the slope
-#' that epsilon was chosen by. `predict()` gives new points, whose nearest
-#' among those of the map are known, their coordinates (Nystrom's extension),
-#' without a new map.
+#' `plot()` draws two coordinates of the points, the eigenvalues, or the slope
+#' that determines epsilon. `predict()` computes the coordinates of new points
+#' from their nearest neighbours in the map (Nystrom's extension). The map stays
+#' as it is.
 #'
 #' @details
-#' A new point y has weights \eqn{W_{yj}}{W_yj} with its neighbours j, by the
-#' map's epsilon (and, with `local`, its own scale), walks to each of them with
-#' probability \eqn{p_j \propto W_{yj} / q_j^\alpha}{p_j proportional to W_yj /
-#' q_j^alpha}, and its coordinate l is \eqn{\sum_j p_j c_{jl} / \lambda_l}{sum_j
-#' p_j c_jl / lambda_l} of their coordinates c: what the equation of an
-#' eigenvector says of each point of the map. A point at distance 0 from one of
-#' the map is that one (the first of several) and has its coordinates. The
-#' others have those of the component that their nearest neighbour is in, of
-#' which alone neighbours count; `NA` where that has no map, or there are no
-#' neighbours.
+#' A new point y has a weight \eqn{W_{yj}}{W_yj} for each of its neighbours j.
+#' The weight uses the map's epsilon and, if the map used `local`, the point's
+#' own scale. The point walks to j with probability \eqn{p_j \propto W_{yj} /
+#' q_j^\alpha}{p_j proportional to W_yj / q_j^alpha}. Its coordinate l is
+#' \eqn{\sum_j p_j c_{jl} / \lambda_l}{sum_j p_j c_jl / lambda_l}, where
+#' \eqn{c_{jl}}{c_jl} are the coordinates of the neighbours. This is the
+#' eigenvector equation that holds for each point of the map.
 #'
-#' @param object,x What [diffusion_map()] gives.
-#' @param newdata Neighbours of the new points among those of the map, with
-#'   distances of the same metric: what [knn_query()] gives, best with the k of
-#'   the map's own graph; or another shape that [as_knn()] takes with
+#' A new point at distance 0 from a point of the map has the coordinates of that
+#' point (the first of several). Every other new point belongs to the component
+#' of its nearest neighbour, and only neighbours in that component count. Its
+#' coordinates are `NA` if the component has no map, or if it has no neighbours.
+#'
+#' @param object,x A result of [diffusion_map()].
+#' @param newdata Neighbours of the new points among the points of the map, with
+#'   distances of the same metric. Use the value of [knn_query()], if possible
+#'   with the k of the map's graph, or another shape that [as_knn()] takes with
 #'   `queries = TRUE`.
 #' @param ... Must be empty.
 #' @param which `"coordinates"` (default), `"eigenvalues"` (of all components
-#'   that have a map) or `"epsilon"`: the slope by epsilon, the valid range
-#'   shaded, epsilon marked.
-#' @param coordinates Numbers of the two to draw.
-#' @param colour `NULL`, or a value for each point (numbers, or what makes a
-#'   factor): how points are coloured.
-#' @param component The component to draw, by its number.
-#' @param title Of the colours; `NULL`: none.
+#'   that have a map) or `"epsilon"`. The last one draws the slope against
+#'   epsilon, with the valid range shaded and the chosen epsilon marked.
+#' @param coordinates The numbers of the two coordinates to draw.
+#' @param colour The colours of the points: `NULL`, or one value for each point.
+#'   Numbers give a continuous scale, other values are converted to a factor.
+#' @param component The number of the component to draw.
+#' @param title Title of the colour legend; `NULL` (default) for none.
 #'
-#' @returns `predict()`: a matrix with a row for each new point and the map's
-#'   columns. `plot()`: a ggplot object. Of more than 50,000 points evenly many
-#'   are left out, and the picture says so.
+#' @returns `predict()`: a matrix with a row for each new point and the columns
+#'   of the map's coordinates. `plot()`: a ggplot object. From a component of
+#'   more than 50,000 points it draws an even sample of 50,000, and says so.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: neighbours in no shape that is known, or of
-#' numbers that the map has no points for; a component that has no map.
+#' An error of class `fsknn_argument_error` means that `newdata` has an unknown
+#' shape, or an index above the number of points. For `plot()` it may mean that
+#' the component has no map.
 #' @references Bengio Y, Paiement JF, Vincent P, et al. (2004). Out-of-sample
 #' extensions for LLE, Isomap, MDS, eigenmaps, and spectral clustering.
 #' *Advances in Neural Information Processing Systems* 16: 177-184.

@@ -189,7 +189,7 @@ format.fsknn_status <- function(x, ...) {
   )
   lines <- c(lines, format_workers(x))
   c(lines, if (is.na(x$seconds_left)) {
-    "Ready: nobody can say"
+    "Ready: unknown"
   } else if (x$seconds_left == 0) {
     "Ready"
   } else {

@@ -1,54 +1,67 @@
 #' @description
 #' Exact k-nearest-neighbour graphs of gene-expression matrices, on GPUs and on
-#' CPUs, with the same answer to the last bit on all of them. Rows are points
+#' CPUs. The result is the same to the last bit on all of them. Rows are points
 #' (probes, genes), columns are features (samples).
 #'
-#' Start with [knn_graph()], which gives an edge data frame, and [as_igraph()];
-#' `vignette("fsknn")` shows the way.
+#' Start with [knn_graph()], which returns an edge data frame, and
+#' [as_igraph()]. `vignette("fsknn")` is an introduction.
 #'
-#' * Neighbours: [knn_graph()], and as plain matrices [knn_search()] and
-#'   [knn_query()]; [nearest_to()] those of one point alone. All within a
-#'   distance: [within_search()], [within_query()], [threshold_graph()].
-#' * Graphs of graphs: [undirected_edges()], [snn_graph()], [combine_graphs()];
-#'   [knn_recall()] compares an approximate one.
-#' * Checks: results print what was searched, where and how long it took;
-#'   [knn_verify()] computes a sample of rows again by the definition.
-#' * What runs where: [knn_plan()] says it beforehand, [knn_stats()] afterwards;
-#'   [knn_backends()] what there is to run on.
-#' * Before the graph: [mdl_filter()] and [alpha_beta_k()] choose rows that tell
-#'   of a class, [metafeatures()] stands for all their pairs, [add_phenotype()]
-#'   makes an outcome one more point, and [nki_study()] brings the breast-cancer
-#'   study's data.
-#' * After it: [spanning_forest()] and [mst_knn()] make trees and clusters,
-#'   [plot_neighbourhood()] and [plot_profiles()] pictures. Results have
-#'   `summary()`, `as.data.frame()` and `plot()`: see [results].
-#' * To and from other packages: [FsknnParam()] for all that take a `BNPARAM`;
-#'   [as_igraph()], [as_sparse()]; [as_knn()] for the neighbours of
-#'   others; [read_points()], [read_knn()], [read_edges()] and their writers for
-#'   files.
+#' * Neighbours: [knn_graph()] returns edges, [knn_search()] and [knn_query()]
+#'   return matrices. [nearest_to()] finds the neighbours of one point or
+#'   outcome, with p-values. [within_search()], [within_query()] and
+#'   [threshold_graph()] find all neighbours within a distance.
+#' * Graphs from graphs: [undirected_edges()], [snn_graph()] and
+#'   [combine_graphs()]. [knn_recall()] measures the recall of an approximate
+#'   search.
+#' * Checks: printed results show what was searched, where, and how long it
+#'   took. [knn_verify()] recomputes a sample of rows from the definition.
+#' * Plans and statistics: [knn_plan()] describes a search in advance,
+#'   [knn_stats()] afterwards. [knn_backends()] lists backends and GPUs.
+#' * Before the graph: [mdl_filter()] and [alpha_beta_k()] select rows that
+#'   separate classes. [metafeatures()] represents all pairs of rows.
+#'   [add_phenotype()] adds an outcome as one more point. [nki_study()] loads
+#'   the data of the breast-cancer study.
+#' * After the graph: [spanning_forest()] and [mst_knn()] compute trees and
+#'   clusters. [plot_neighbourhood()] and [plot_profiles()] draw them. Results
+#'   have the methods `summary()`, `as.data.frame()` and `plot()`: see
+#'   [results].
+#' * Other packages: [FsknnParam()] is for functions with an argument `BNPARAM`.
+#'   [as_igraph()] and [as_sparse()] convert graphs, and [as_knn()] converts
+#'   neighbours from other packages.
+#' * Files: [read_points()], [read_knn()], [read_edges()] and the corresponding
+#'   functions for writing.
 #'
 #' @section Options:
 #' * `fsknn.num_threads`: an upper limit for the default of `num_threads`.
-#' * `fsknn.max_device_memory`: the default of `max_device_memory`, the most
-#'   memory to use on each GPU, as bytes or a string such as `"4 GiB"`.
-#' * `fsknn.max_memory`: the default of `max_memory`, the most memory to use for
+#' * `fsknn.max_device_memory`: the default of `max_device_memory`, the maximum
+#'   memory on each GPU, as bytes or a string such as `"4 GiB"`.
+#' * `fsknn.max_memory`: the default of `max_memory`, the maximum memory for
 #'   data that are read by blocks.
-#' * `fsknn.show_time`: `FALSE` leaves the line "Time" (seconds and backend) out
-#'   of the prints of results, for documents that must not change.
-#' * `fsknn.temporary_folder`: where data that do not fit in memory go.
-#' * `fsknn.split_size`: points in a split of work that is dealt out or kept by
-#'   `checkpoint`.
-#' * `fsknn.instruction_set`: one of the instruction sets that
-#'   [knn_backends()] names, to have the CPU engine use that one instead of the
-#'   best; with `/8` or `/16` behind it, or behind `auto`, products of rows of
-#'   length 1 (correlations, cosine) and sums of differences (Manhattan,
-#'   Proportional Similarity) in whole numbers of so many bits, instead of what
-#'   a sample of the data says (by prices that were measured with AVX2 and
-#'   AVX-512; with NEON, by instructions that were counted). With `/32`
-#'   differences are floats; with `/all` GPUs filter no graph; with `/sorted` or
-#'   `/scattered` points are met in that order, whether or not it pays; with
-#'   `/hasty` at the end, what is guessed of limits is often wrong, and rows are
-#'   done again. The answer is the same; this is an aid for tests.
+#' * `fsknn.show_time`: `FALSE` omits the line "Time" (seconds and backend) from
+#'   printed results, for documents that must not change.
+#' * `fsknn.temporary_folder`: the folder for data that do not fit in memory.
+#' * `fsknn.split_size`: the number of points in a split of the work of
+#'   `BPPARAM` or `checkpoint`.
+#' * `fsknn.instruction_set`: an instruction set of [knn_backends()], which the
+#'   CPU then uses instead of the best one. It is an aid for tests and does not
+#'   change the answer: see "Instruction sets in tests".
+#'
+#' [run_options()] has defaults for a session, too.
+#'
+#' @section Instruction sets in tests:
+#' A suffix of `options(fsknn.instruction_set = )`, behind a name or `auto`,
+#' selects how the filter computes. By default a sample of the data decides,
+#' with costs that were measured for AVX2 and AVX-512. For NEON, they come from
+#' a count of instructions.
+#' * `/8` and `/16` use integers of 8 or 16 bits. They are for products of rows
+#'   of length 1 (correlations, cosine) and for sums of differences (Manhattan,
+#'   Proportional Similarity).
+#' * `/32` computes differences in floats.
+#' * `/all` uses no filter on GPUs.
+#' * `/sorted` and `/scattered` compare points in that order, even if it is
+#'   slower.
+#' * `/hasty` comes last. It makes many guessed limits wrong, so that rows are
+#'   searched again.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software

@@ -69,9 +69,10 @@ knn_impute_error <- function(x, fraction = 0.05,
   truth <- read$values[hidden]
   values <- replace(read$values, hidden, NA)
   holes <- find_holes(values, how, read, options$num_threads)
+  verb <- current_env()
   judged <- lapply(metrics, function(metric) {
     options <- impute_options_of(metric, options)
-    judge_metric(values, holes, hidden, truth, asked, how, options)
+    judge_metric(values, holes, hidden, truth, asked, how, options, verb)
   })
   result <- new_impute_error(
     do.call(rbind, judged), values, hidden, truth, hide, how

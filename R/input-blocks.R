@@ -66,7 +66,8 @@ storage_of <- function(x, query, options, share = 1) {
 }
 
 # Makes points and queries ready for a search: matrices in memory, or rows in
-# temporary files. The files are deleted when the frame `call` ends.
+# temporary files. The files are deleted when the frame `call` ends, except that
+# of an index (`options$keep_file`).
 bring_all <- function(points, queries, options, call = caller_env()) {
   storage <- storage_of(points$values, queries$values, options)
   points <- bring_points(
@@ -93,7 +94,9 @@ bring_points <- function(points, in_file, max_memory, options, arg, call) {
     abort_too_large(points$values, options, arg, call)
   }
   file <- new_row_file(points$blocks, options, max_memory, call)
-  defer(close_row_file(file), call)
+  if (!isTRUE(options$keep_file)) {
+    defer(close_row_file(file), call)
+  }
   points$scan <- fill_row_file(file, points$blocks, options, arg, call)
   points$values <- file
   points

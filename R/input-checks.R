@@ -274,15 +274,18 @@ check_k <- function(k, num_points, isolated = 0L, self_excluded = TRUE,
     "No {.arg k} is small enough: too few points are left.", call = call
   )
   largest <- num_points - isolated - self_excluded
-  hint <- paste0("{.arg x} has ", tally(num_points, "point"))
-  if (isolated > 0) {
-    hint <- paste0(hint, ", ", format_count(isolated), " of them isolated")
-  }
-  if (self_excluded) {
-    hint <- paste0(hint, ", and a point is not its own neighbour")
+  # The hint is evaluated only for an error, because to format it takes long.
+  hint <- function() {
+    paste0(
+      "{.arg x} has ", tally(num_points, "point"),
+      if (isolated > 0) {
+        paste0(", ", format_count(isolated), " of them isolated")
+      },
+      if (self_excluded) ", and a point is not its own neighbour", "."
+    )
   }
   check_whole_number(
-    k, "k", min = 1, max = largest, hint = paste0(hint, "."), call = call
+    k, "k", min = 1, max = largest, hint = hint(), call = call
   )
 }
 

@@ -252,7 +252,9 @@ expression_of <- function(x, arg = "x", call = caller_env()) {
 
 # Returns the table that describes the samples of a container, or NULL.
 sample_table <- function(x) {
-  if (inherits(x, "ExpressionSet")) {
+  if (is_index(x)) {
+    x$tables$samples
+  } else if (inherits(x, "ExpressionSet")) {
     Biobase::pData(x)
   } else if (inherits(x, "SummarizedExperiment")) {
     SummarizedExperiment::colData(x)
@@ -265,7 +267,9 @@ sample_table <- function(x) {
 
 # Returns the table that describes the rows of a container, or NULL.
 row_table <- function(x) {
-  if (inherits(x, "ExpressionSet")) {
+  if (is_index(x)) {
+    x$tables$rows
+  } else if (inherits(x, "ExpressionSet")) {
     Biobase::fData(x)
   } else if (inherits(x, "SummarizedExperiment")) {
     SummarizedExperiment::rowData(x)

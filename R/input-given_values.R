@@ -11,7 +11,7 @@ given_values <- function(x, values, arg, input, of,
   if (rlang::is_string(values)) {
     values <- side_column(x, values, arg, input, of, call = call)
   }
-  # What can be no values is refused as such, whatever its names are.
+  # Objects that can't be values are an error, regardless of their names.
   if (!can_be_labels(values)) {
     return(values)
   }
@@ -74,6 +74,10 @@ side_column <- function(x, name, arg, input, of, call) {
 
 # Returns the names without reading a value.
 names_of_side <- function(x, input, of) {
+  if (is_index(x)) {
+    points <- x$search$points
+    return(if (of == "features") points$features else known_points(points))
+  }
   names_of_taken(take_matrix(x, input), of)
 }
 

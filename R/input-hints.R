@@ -3,7 +3,9 @@
 
 # Raises an error with a hint for known classes.
 check_is_data <- function(x, arg, call = caller_env()) {
-  if (inherits(x, "Seurat")) {
+  if (is_index(x)) {
+    abort_index(x, arg, call)
+  } else if (inherits(x, "Seurat")) {
     abort_seurat(x, arg, call)
   } else if (inherits(x, "MultiAssayExperiment")) {
     abort_experiments(x, arg, call)

@@ -50,7 +50,8 @@ check_element <- function(value, arg, call = caller_env()) {
 # If plain values are given beside a container, the element to extract concerns
 # only the container.
 input_beside <- function(input, own, other) {
-  if (is_container(other) && !is_container(own)) {
+  of_container <- is_container(other) || is_index(other) && other$of_container
+  if (of_container && !is_container(own)) {
     input[c("assay", "dimred")] <- list(NULL)
   }
   input
@@ -62,14 +63,19 @@ input_beside <- function(input, own, other) {
 input_of_query <- function(input, query, x, arg = "query",
                            call = caller_env()) {
   input <- input_beside(input, query, x)
-  if (!is.null(input$assay %||% input$dimred) ||
-        !inherits(x, "SummarizedExperiment") ||
+  of_experiment <- inherits(x, "SummarizedExperiment") ||
+    is_index(x) && x$of_experiment
+  if (!is.null(input$assay %||% input$dimred) || !of_experiment ||
         !inherits(query, "SummarizedExperiment")) {
     return(input)
   }
-  names <- SummarizedExperiment::assayNames(x)
-  at <- default_assay(names, length(SummarizedExperiment::assays(x)))
-  name <- if (is.character(at)) at else names[at]
+  name <- if (is_index(x)) {
+    unname(x$search$points$taken_from["assay"])
+  } else {
+    names <- SummarizedExperiment::assayNames(x)
+    at <- default_assay(names, length(SummarizedExperiment::assays(x)))
+    if (is.character(at)) at else names[at]
+  }
   known <- SummarizedExperiment::assayNames(query)
   if (length(name) == 0 || is.na(name) || !nzchar(name) || is.null(known)) {
     return(input)

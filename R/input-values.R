@@ -87,8 +87,8 @@ first_cells <- function(at, count, points) {
   paste0(paste(cells, collapse = "; "), rest)
 }
 
-# `metric` is that of a search, or NULL for other uses. `cures` are values of `na`
-# that the search takes.
+# `metric` is that of a search, or NULL for other uses. `cures` are values of
+# `na` that the search takes.
 check_finite <- function(points, scan, arg, metric = NULL, cures = NULL,
                          call = caller_env()) {
   if (scan$non_finite == 0) {
@@ -113,8 +113,8 @@ check_finite <- function(points, scan, arg, metric = NULL, cures = NULL,
   )
 }
 
-# Suggests the first of these values, or filling in. Returns NULL for binary data,
-# because a mean of neighbours is neither 0 nor 1.
+# Suggests the first of these values, or filling in. Returns NULL for binary
+# data, because a mean of neighbours is neither 0 nor 1.
 cure_of_missing_values <- function(metric, arg, cures) {
   if (isTRUE(metric$binary)) {
     return(NULL)

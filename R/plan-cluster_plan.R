@@ -2,21 +2,23 @@
 # (see plan-model.R) and the folder's division into tasks
 # (search-block_pairs.R).
 
-#' Hosts that work on one folder, for a plan
+#' Hosts of a plan
 #'
-#' Describes the machines of `knn_plan(hosts = )`.
+#' Describes the machines that work on one folder, for `knn_plan(hosts = )`.
 #'
 #' @param hosts The number of machines that work on one folder, a whole number.
-#' @param devices_per_host GPUs of each host, a whole number; 0 (default): the
-#'   hosts work with their CPUs, `num_threads` threads each.
-#' @param memory What each host may use, in bytes or as `"256 GiB"`; `NULL`
-#'   (default): it is no limit.
-#' @param disk,network Bytes (or `"10 GB"`) a second that the shared file system
-#'   gives and takes, of all hosts together, and that pass to or from one host;
-#'   `NULL` (default): reading and writing are not counted.
-#' @param failures How many times an hour of work a host fails, on average; 0 by
-#'   default.
-#' @param restart Seconds until a host that failed is back; 300 by default.
+#' @param devices_per_host GPUs of each host, a whole number. With 0 (default)
+#'   the hosts use their CPUs, with `num_threads` threads each.
+#' @param memory The memory that each host may use, in bytes or as `"256 GiB"`.
+#'   `NULL` (default): no limit.
+#' @param disk The speed of the shared file system for all hosts together, in
+#'   bytes (or `"10 GB"`) per second that are read or written. `NULL` (default):
+#'   reading and writing take no time there.
+#' @param network The speed of the network to or from one host, in bytes (or
+#'   `"5 GB"`) per second. `NULL` (default): the transfer takes no time.
+#' @param failures The average number of failures of a host per hour of work;
+#'   0 by default.
+#' @param restart Seconds until a failed host works again; 300 by default.
 #' @param ... Must be empty: other names are an error.
 #'
 #' @returns A list of class `fsknn_hosts` with the checked values.

@@ -129,35 +129,40 @@ as.data.frame.fsknn_cluster_plan <- function(x, row.names = NULL,
   cbind(row, as.data.frame(seconds))
 }
 
-#' Many hosts at work, in made-up time
+#' Simulate a search by many hosts
 #'
-#' Runs the plan of a search by many hosts (`knn_plan(hosts = )`) as a sequence
-#' of events: each worker claims the lowest task that is free, works on it for
-#' the seconds that the plan says, and claims the next. Hosts fail at times of
-#' an exponential distribution, `failures` times an hour of work on average, and
-#' lose what they are at work on; `restart` seconds later they are back with
-#' nothing. The lease of a lost task is found dead after the seconds of
-#' `options(fsknn.lease_seconds = )` (60 unless set), and whoever is free claims
-#' it then. Nothing is computed, and no file is made.
+#' Simulates the plan of a search by many hosts (`knn_plan(hosts = )`). Each
+#' worker claims the free task with the lowest number, works for the seconds
+#' that the plan assumes, and claims the next one. No search is run, and no file
+#' is written.
 #'
-#' Random numbers are of R's generator: call [set.seed()] before, for the same
-#' runs again.
+#' @details
+#' Hosts fail at random, at intervals of an exponential distribution, with
+#' `failures` per hour of work on average. A host that fails loses its tasks in
+#' progress and returns after `restart` seconds. The lease of a lost task
+#' expires after `options(fsknn.lease_seconds = )` seconds (60 by default). Then
+#' the next free worker claims the task.
 #'
-#' @param object A plan of many hosts, of [knn_plan()].
-#' @param nsim Number of runs, a whole number from 1 on; 1 by default.
-#' @param seed Must be `NULL`: see above.
+#' The random numbers are those of R: call [set.seed()] first to repeat the same
+#' runs.
+#'
+#' @param object A plan for many hosts, from [knn_plan()].
+#' @param nsim Number of runs, a whole number from 1; 1 by default.
+#' @param seed Must be `NULL`: call [set.seed()] instead.
 #' @param ... Must be empty.
 #'
-#' @returns A data frame of class `fsknn_simulation`, whose print is a summary,
-#'   with one row for each run and the columns `seconds` (from the first claim
-#'   to the last result; the folder is made before, and results are collected
-#'   after), `failures` (of hosts) and `tasks_again` (tasks that were lost with
-#'   their worker and begun once more).
+#' @returns A data frame of class `fsknn_simulation`, which prints as a summary.
+#'   It has one row for each run and the columns
+#'   * `seconds`: from the first claim to the last result, without making the
+#'     folder and without collecting the results;
+#'   * `failures`: the number of failures of hosts;
+#'   * `tasks_again`: the number of tasks that were lost with their worker and
+#'     started again.
 #' @section Errors:
-#' A wrong argument is an error of class `fsknn_argument_error`, and so is a
-#' plan whose tasks are so long that a host hardly ever ends one before it fails
-#' (three times the mean time between its failures, or longer).
-#' @seealso [knn_plan()], whose `seconds` say the same by a formula.
+#' A wrong argument is an error of class `fsknn_argument_error`. So is a plan
+#' with a task that takes more than three times the mean time between failures.
+#' A host would hardly ever complete it.
+#' @seealso [knn_plan()], whose `seconds` come from a formula for the same.
 #' @importFrom stats simulate
 #' @method simulate fsknn_cluster_plan
 #' @export

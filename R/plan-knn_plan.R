@@ -1,100 +1,123 @@
-#' What a call would do, and where
+#' Plan a search: work, memory and GPUs
 #'
-#' The plan of a call to [knn_search()], [knn_graph()] or [knn_query()]. It is
-#' pure arithmetic by sizes: nothing is computed, and the values of `x` are not
-#' looked at, unless `look` asks for that. Its words are those of the paper
-#' (Arefin 2012): the n x n matrix of distances is cut into *chunks* of
-#' `chunk_size` on a side; chunks in the same rows are a *split*; the splits are
-#' dealt to the workers (GPUs or threads) in *segments*. Points and features are
-#' padded to n' and d'. The plan is of one search in this process, without
-#' `BPPARAM`, `checkpoint` and `output`; for a `subset` give its number, or its
-#' points, as `query`. A plan for GPUs starts CUDA on them, to see how much of
-#' their memory is free. With `hosts` it is of many machines that work on one
-#' folder: see the section on them.
+#' Computes the plan of a call to [knn_search()], [knn_graph()] or
+#' [knn_query()] from the sizes of its data alone. Nothing is searched, and the
+#' values of `x` are not read unless `look = TRUE`. With `hosts`, the plan is
+#' for many machines that work on one folder: see "Many hosts".
+#'
+#' The terms are those of the paper (Arefin 2012). The n x n matrix of distances
+#' is cut into *chunks* of `chunk_size` on a side. Chunks in the same rows are a
+#' *split*. The workers (GPUs or threads) process the splits in *segments*.
+#' Points and features are padded to n' and d'.
+#'
+#' The plan describes one search in this process, without `BPPARAM`,
+#' `checkpoint` and `output`. For a `subset`, give its points, or their number,
+#' as `query`. A plan for GPUs starts CUDA on them, to read how much of their
+#' memory is free.
 #'
 #' @inheritParams knn_search
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points.
-#' @param x The points, as for [knn_search()], or just their size: two whole
-#'   numbers, `c(points, features)`.
-#' @param query `NULL` (default) for the graph of `x`; for [knn_query()] the
-#'   matrix or data frame of the points to find neighbours for, or their number.
+#' @param x The points, as for [knn_search()], or their size: two whole numbers,
+#'   `c(points, features)`.
+#' @param query `NULL` (default) for the graph of `x`. For [knn_query()], the
+#'   points to find neighbours for, as a matrix or data frame, or their number.
 #' @param ... [Point options][point_options()] and [run
-#'   options][run_options()], by name, or collected as `options = `. `na =
-#'   "pairwise"` plans for points with missing values, whose prepared form
-#'   takes more memory; for the CPU only.
+#'   options][run_options()], by name, or collected as `options = `. With `na =
+#'   "pairwise"` the plan is for points with missing values, whose prepared form
+#'   takes more memory. Such a plan is made for the CPU only.
 #' @param block,between As for [knn_search()]: a factor over the points, or the
-#'   name of a container's column, and which blocks a point's neighbours are in.
-#'   The pairs that such a search looks at are those between the blocks in
-#'   question, and it takes a list for each of them. On GPUs each two points of
-#'   a graph meet once where the metric has a filter and memory is enough;
-#'   else, and of queries, blocks are searched one after another, and the plan's
-#'   memory is that of the largest of these searches.
-#' @param look `TRUE` begins the search, [knn_search()] or [knn_query()], and
-#'   ends it when it has chosen its filter, to say which: several metrics have a
-#'   filter in numbers of 8 bits, and one in 16 for points that 8 bits do not
-#'   tell apart well enough. That takes about the time that preparing the points
-#'   takes, the memory of the search, room for its answer included, and the
-#'   temporary file where there is one; what is wrong with the points is the
-#'   search's error. Rows for which the metric has no value are left out. `x`
-#'   and `query` must be points then, not their size. `FALSE` by default.
+#'   name of a container's column, and the blocks that neighbours may come from.
+#'   Only pairs between these blocks are compared, and each block has its own
+#'   lists of neighbours. A GPU compares each pair of points of a graph once if
+#'   the metric has a filter and memory is sufficient. Otherwise, and for
+#'   queries, blocks are searched one after another. The memory in the plan is
+#'   then that of the largest of these searches.
+#' @param look `TRUE` reads the points and reports the filter that a search of
+#'   them would choose. Several metrics have a filter of 8-bit numbers, and one
+#'   of 16-bit numbers for points that 8 bits do not separate well. `x` and
+#'   `query` must then be points, not sizes. `FALSE` by default. See "The chosen
+#'   filter".
 #' @param hosts `NULL` (default) for a search in this process. Otherwise the
-#'   number of machines that work on one folder, or [host_options()], which say
-#'   more about them.
+#'   number of machines that work on one folder, or [host_options()] with more
+#'   details of them.
 #'
-#' @returns A list of class `fsknn_plan`, with a print method that tells what
-#'   the paper's program told: the backend, the CPUs of the host, the GPUs that
-#'   take part (`devices`, a data frame as of [knn_backends()]) and the host
-#'   thread of each, the sizes, and the bytes that will be needed besides the
-#'   input (`bytes_prepared`, `bytes_filter`, `bytes_result`, and `bytes_peak`,
-#'   the most at any time; for GPUs on each of them, save the result; for
-#'   metafeatures `bytes_made_from`, what each GPU makes them of), and whether
-#'   the points are `streamed` through a GPU's memory (`bytes_host` are then
-#'   those of the filter's rows and of candidates, where these are in the host's
-#'   memory), or by blocks of `block_points` from a temporary file of
-#'   `bytes_file` bytes, in `num_passes` passes. `num_pairs` is the number of
-#'   pairs of points that are looked at, and `filter` says in words what drops
-#'   most of them before their distance is made; of several ways a search takes
-#'   the one that its points suit. With `look` there is that one too, and is
-#'   what is printed: `filter_form`, the numbers in it by name, and
-#'   `filter_bits`, the bits of each (see [knn_stats()]; `"none"` and 0 where
-#'   there is no filter), and `apart`, whether sums or lengths of points tell
-#'   pairs apart before it (on CPUs). With `block`, where blocks are searched
-#'   one after another, these are of the first; rows that are done again may
-#'   take wider numbers on GPUs. On a GPU of compute capability 9.0 there is no
-#'   filter where `k` is large and rows are long, by correlation or cosine:
-#'   there all pairs are sooner made.
+#' @returns A list of class `fsknn_plan`. Its print method includes what the
+#'   paper's program prints: the backend, the host's CPUs, the sizes, and the
+#'   GPUs with the host thread of each. Memory is in bytes, in addition to the
+#'   input. On GPUs it is for each GPU, except for the result. Elements are
+#'   * `backend`, and `devices`: the GPUs that take part, a data frame as in
+#'     [knn_backends()];
+#'   * `bytes_prepared`, `bytes_filter` and `bytes_result`: the memory of the
+#'     prepared points, of the filter and of the result; `bytes_peak`: the
+#'     maximum at any time;
+#'   * `bytes_made_from`: for [metafeatures()] on GPUs, the memory of the data
+#'     that they are computed from;
+#'   * `streamed`: whether the points do not stay in memory. They then pass
+#'     through a GPU's memory, or on the CPU come by blocks of `block_points`
+#'     from a temporary file;
+#'   * `bytes_file`: the size of that file; `num_passes`: how often the points
+#'     are read;
+#'   * `bytes_host`: for streamed points on GPUs, the host's memory for the
+#'     filter's rows and for candidates, if these do not stay on the GPU;
+#'   * `num_pairs`: the number of pairs of points that are compared;
+#'   * `filter`: how most pairs are pruned before their distance is computed, in
+#'     words. If there are several ways, the search chooses one by its points;
+#'   * with `look = TRUE` also `filter_form`, `filter_bits` and `apart`: see
+#'     "The chosen filter".
 #'
-#'   With `hosts` a list of class `fsknn_cluster_plan`, with a print method:
+#'   With `hosts`, it is a list of class `fsknn_cluster_plan` with a print
+#'   method:
 #'   * `num_blocks`, `block_points` (in the largest block), `cut_by_memory`,
 #'     `num_tasks` and `num_pairs`;
 #'   * `bytes_points` (the points in the folder), `bytes_read` (by all tasks
 #'     together), `bytes_written` (results in the folder) and `bytes_answer`;
 #'   * `bytes_host`: the memory of a host whose workers do tasks;
 #'   * `bytes_collecting`: the memory of the host that collects the answer;
-#'   * `limited_by`: the step that takes most of the time. It is `"search"`,
-#'     `"disk"`, `"network"`, `"moving"` (each worker's reading and writing),
-#'     `"starting"` (the start and end of tasks), `"tasks"` (fewer than
-#'     workers), `"points"` (into the folder) or `"collect"`;
+#'   * `limited_by`: the step that takes most of the time. This is the search
+#'     (`"search"`), the hosts' `"network"`, the shared `"disk"`, a worker's
+#'     reading and writing (`"moving"`), or the start and end of tasks
+#'     (`"starting"`). It may also be too few tasks (`"tasks"`), writing the
+#'     points to the folder (`"points"`), or reading the results (`"collect"`);
 #'   * `more_help`: does the same plan with twice the hosts take less than 95%
 #'     of the time?
-#'   * `seconds_a_task`: the mean of a task, by its parts as printed. In `wait`
-#'     others use the shared disk or the host's network, as `waits_for` says;
-#'   * `seconds`, named: `folder` (points into the folder), `tasks`, `collect`
-#'     (results out of it), `failing` (`tasks` with failures, on average) and
-#'     `all`.
+#'   * `seconds_a_task`: the mean seconds of a task, by parts. `wait` is the
+#'     time while others use the shared disk or the host's network;
+#'     `waits_for` names which;
+#'   * `seconds`, named: `folder` (writing the points to the folder), `tasks`,
+#'     `collect` (reading the results), `failing` (`tasks` with failures, on
+#'     average) and `all`.
 #'
-#'   [simulate()][simulate.fsknn_cluster_plan] runs it in made-up time.
+#'   [simulate()][simulate.fsknn_cluster_plan] simulates the run.
+#'
+#' @section The chosen filter:
+#' With `look = TRUE`, [knn_search()] or [knn_query()] starts, and stops when it
+#' has chosen its filter. This takes about the time of preparing the points. It
+#' takes the memory of the search, including memory for its answer, and the
+#' temporary file if there is one. Invalid points are the same error as in the
+#' search. Rows for which the metric has no value are left out.
+#'
+#' The plan then prints the chosen filter, with three more elements.
+#' `filter_form` is the name of its number form, and `filter_bits` the bits of a
+#' number (see [knn_stats()]). Without a filter they are `"none"` and 0. `apart`
+#' says whether sums or lengths of points prune pairs before the filter (on
+#' CPUs).
+#'
+#' With `block`, if blocks are searched one after another, the elements describe
+#' the first search. Points that a GPU searches again may use wider numbers. On
+#' a GPU of compute capability 9.0, correlations and cosine have no filter if
+#' `k` is large and rows are long. Computing all pairs is faster there.
 #'
 #' @section Many hosts:
-#' The points are cut into an odd number of blocks. A task is a pair of blocks,
-#' or a block with itself, so that each pair of points is compared once. The
-#' blocks are those of `knn_search(checkpoint = )` with as many workers. Each
-#' worker has four tasks or more, and no task takes much longer than half a
-#' minute (on a GPU two minutes). The lists of a task take no more than 512 MiB,
-#' or no more than the points that it reads. More than 201 blocks (20,301 files
-#' of tasks) are never made for these limits. Two blocks always fit into a
-#' worker's share of `memory`.
+#' The points are divided into an odd number of blocks. A task is a pair of
+#' blocks, or a block with itself, so that each pair of points is compared once.
+#' The blocks are those of `knn_search(checkpoint = )` with as many workers.
+#'
+#' Each worker gets at least four tasks, and no task takes much longer than half
+#' a minute (two minutes on a GPU). The lists of a task take at most 512 MiB, or
+#' at most as much as the points that it reads. These rules make no more than
+#' 201 blocks (20,301 files of tasks). Two blocks always fit into a worker's
+#' share of `memory`.
 #'
 #' A call that makes a folder does not know the memory of all hosts. If they
 #' need smaller blocks (`cut_by_memory`), the print says so; set
@@ -106,41 +129,41 @@
 #' tasks.
 #'
 #' More workers make more and smaller tasks, and all tasks together read the
-#' points as often as there are blocks. So where the shared disk, or the start
-#' and end of tasks, limit the time (`limited_by`), more hosts may make it
-#' longer.
+#' points as often as there are blocks. So more hosts can increase the time if
+#' `limited_by` is the shared disk, or the start and end of tasks.
 #'
-#' The seconds are of a model: so much for each value read and prepared, each
-#' pair, each feature of a pair, and each pair that the filter leaves, by
-#' constants that were fitted to stored runs on one machine with two cores and
-#' on one H200 (`system.file("extdata/bench/cluster-model.csv", package =
-#' "fsknn")` has them with their sources; the article "many-hosts" of the site
-#' says how far off they are). Another CPU or GPU is faster or slower than these
-#' by its own factor. Reading and writing are of a task's two blocks and of its
-#' results, as fast as `network` and `disk` let them, and no faster than all
-#' tasks together can be served; nothing is taken for cached. Results are
-#' counted as they are on average for points in random order.
+#' The seconds come from a model. Costs are per value read and prepared, per
+#' pair, per feature of a pair, and per pair that passes the filter. The
+#' constants were fitted to stored runs on one machine with two cores and on one
+#' H200. The file `system.file("extdata/bench/cluster-model.csv", package =
+#' "fsknn")` contains them and their sources. The article "many-hosts" of the
+#' website reports the errors of the model. The time on another CPU or GPU
+#' differs by a constant factor.
 #'
-#' Such a plan is of a graph, of points with no missing values, for the metrics
-#' that were timed: `"pearson"`, `"spearman"`, `"bicor"`, `"cosine"`,
+#' A task reads two blocks and writes its results, at the speed of `network` and
+#' `disk`, which all tasks share. The model assumes no caching. The size of
+#' results is the average for points in random order.
+#'
+#' Such a plan is for a graph of points without missing values. The metrics are
+#' those that were timed: `"pearson"`, `"spearman"`, `"bicor"`, `"cosine"`,
 #' `"euclidean"`, `"manhattan"`, `"chebyshev"` and `"proportional"`. `query`,
 #' `block`, `na = "pairwise"`, `chunk_size`, `devices`, `max_memory` and
-#' `max_device_memory` are errors there that say why. No GPU needs to be here.
+#' `max_device_memory` are errors that say why. This machine needs no GPU.
 #'
-#' The mean time with failures is a formula's: while there are more tasks than
-#' workers, each worker makes attempts at a task until one is not cut short; at
-#' the end, the last of all the tasks at work is waited for, any of which may be
-#' lost, which shows when its lease is dead, and be begun again.
+#' The mean time with failures comes from a formula. While there are more tasks
+#' than workers, each worker repeats a task until no failure interrupts it. At
+#' the end, the search waits for the last of all tasks in progress. Each of them
+#' may be lost. It starts again when its lease has expired.
 #' @inheritSection knn_search Errors
 #' @inherit knn_search references
-#' @seealso [knn_backends()]; [knn_stats()] for what a search
-#'   was like; [simulate.fsknn_cluster_plan()] for hosts that fail.
+#' @seealso [knn_backends()]; [knn_stats()] for facts about a completed search;
+#'   [simulate.fsknn_cluster_plan()] for hosts that fail.
 #' @export
 #' @examples
 #' # the expression matrix of the paper
 #' knn_plan(c(24158, 295), k = 20, backend = "cpu")
 #'
-#' # which filter these points take
+#' # the filter that a search of these points would choose
 #' x <- matrix(rnorm(2000 * 30), nrow = 2000)
 #' knn_plan(x, backend = "cpu", look = TRUE)$filter_bits
 #'
@@ -377,7 +400,7 @@ format.fsknn_plan <- function(x, ...) {
     "Filter" = if (!is.null(x$filter_bits)) {
       paste(
         describe_filter(x$filter_bits, x$filter_form, x$apart),
-        "(points looked at)"
+        "(of a sample of the points)"
       )
     } else if (nzchar(x$filter)) {
       x$filter

@@ -40,9 +40,9 @@ check_folds <- function(folds, strata, x, input, num_points, has_query,
   folds
 }
 
-# The points of each stratum, in random order, are dealt out one stratum after
-# another. So the folds differ by at most one point, within a stratum and in
-# total.
+# Assigns the points of each stratum, in random order, to the folds in turn, one
+# stratum after another. So the folds differ by at most one point, within a
+# stratum and in total.
 draw_folds <- function(count, strata, x, input, num_points, call) {
   groups <- if (is.null(strata)) {
     rep(1L, num_points)

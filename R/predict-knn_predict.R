@@ -1,88 +1,96 @@
-#' Classes or numbers predicted from the nearest neighbours
+#' Predict classes or numbers from nearest neighbours
 #'
-#' Predicts the label of a point from the labels of its k nearest: the class
-#' that most of them have, or the mean of their numbers. Without `query` each
-#' point is predicted from others, by leaving out it alone or its fold, and the
-#' predictions are compared with what is known, for each k from 1 to `k`, by one
-#' search.
+#' Predicts the label of a point from the labels of its k nearest neighbours. It
+#' is the class of most of them, or the mean of their numbers. Without `query`,
+#' each point is predicted from the others by cross-validation, which leaves out
+#' the point alone or its fold. The predictions are compared with the known
+#' labels for each k from 1 to `k`, by one search.
 #'
 #' @inheritParams knn_search
-#' @param x The points whose labels are known, as for [knn_search()]. The
-#'   samples of an expression matrix are its columns: `points = "columns"`.
+#' @param x The points with known labels, as for [knn_search()]. To predict the
+#'   samples of an expression matrix, which are its columns, use `points =
+#'   "columns"`.
 #' @param labels The label of each point of `x`, none missing: a factor, text or
-#'   logical values for classes, numbers for a mean. (Classes that are written
-#'   as numbers must be made a factor.) Levels that no point has are left out.
-#'   In the order of the points, or with their names. Beside an `ExpressionSet`
-#'   or a `SummarizedExperiment` the name of a column will do: of the sample
-#'   data where the points are samples, else of the row data.
-#' @param query Points to predict, as for [knn_query()], or `NULL` (default):
-#'   those of `x` from each other.
-#' @param k How many neighbours, a whole number from 1 to the points that remain
-#'   when the largest fold is left out.
-#' @param vote `"equal"` (default), or `"distance"`: a neighbour counts 1 /
-#'   distance (not under `"inner_product"`, whose distances may be below 0).
-#'   Where the nearest is at distance 0, those at distance 0 count alone.
-#' @param folds `NULL` (default) leaves out one point at a time. Or a number of
-#'   folds to draw, or the fold of each point, given as `labels` are: a point's
-#'   neighbours are then found among the other folds' points only.
-#' @param strata With a number of `folds`: a group of each point (its label,
-#'   say), given as `labels` are; each group is dealt out evenly.
-#' @param select `NULL` (default), or a function of the points that remain and
-#'   their labels, `function(x, labels)`, which is called for each fold (of
-#'   `query`: once). Its `x` has points on the same side as yours. It gives the
-#'   features to compare by, as numbers, names or a logical vector; or a
-#'   function that is applied to those points and to the points left out alike,
-#'   for whatever else is learned from data (missing values filled in, scales).
+#'   logical values for classes, or numbers for a mean. Classes that are written
+#'   as numbers must be converted to a factor. Unused levels are dropped. Labels
+#'   are in the order of the points, or have their names. For an `ExpressionSet`
+#'   or a `SummarizedExperiment`, they may be the name of a column. It is one of
+#'   the sample data if the points are samples, otherwise of the row data.
+#' @param query Points to predict, as for [knn_query()]. `NULL` (default)
+#'   predicts the points of `x` from each other.
+#' @param k Number of neighbours, a whole number from 1 to the number of points
+#'   that remain when the largest fold is left out.
+#' @param vote `"equal"` (default), or `"distance"`, which weights a neighbour
+#'   by 1 / distance. If the nearest are at distance 0, only these count.
+#'   `"inner_product"`, whose distances may be below 0, excludes `"distance"`.
+#' @param folds `NULL` (default) leaves out one point at a time. Otherwise a
+#'   number of folds to draw, or the fold of each point, given like `labels`. A
+#'   point's neighbours are then found only among the points of other folds.
+#' @param strata With a number of `folds`: a group of each point, such as its
+#'   label, given like `labels`. The points of each group are distributed evenly
+#'   over the folds.
+#' @param select `NULL` (default), or a function of the remaining points and
+#'   their labels, `function(x, labels)`. It is called for each fold (with
+#'   `query`: once). The points are on the same side of its `x` as of yours.
+#'
+#'   It returns the features to use, as numbers, names or a logical vector. Or
+#'   it returns a function, which is applied to those points and to the points
+#'   left out. Use that for anything else that is estimated from data, such as
+#'   imputed values and scales.
 #'
 #' @returns A list of class `fsknn_prediction`:
 #'   * `predicted`: a label for each point (a factor, or numbers);
 #'   * `truth`: the labels, or `NULL` with `query`;
-#'   * `probability`: for classes, points x classes: their shares of the vote;
-#'   * `by_k`: what would be predicted by k = 1, 2, ...: points x k, labels or
-#'     numbers;
-#'   * `error`: without `query`, a data frame with a row for each k: the
-#'     `wrong` among `number` points, `error`, their share, and `balanced`, the
-#'     mean of the classes' own shares; or, of numbers, `rmse`, `mae` and
-#'     `correlation`;
+#'   * `probability`: for classes, their proportions of the votes, points x
+#'     classes;
+#'   * `by_k`: the predictions for k = 1, 2, ..., points x k, labels or numbers;
+#'   * `error`: without `query`, a data frame with a row for each k. For
+#'     classes, it has `wrong` and `number` (counts of points), `error` (their
+#'     ratio), and `balanced` (the mean of the errors within classes). For
+#'     numbers, it has `rmse`, `mae` and `correlation`;
 #'   * `confusion`: for classes, without `query`, the table of `truth` and
 #'     `predicted`;
-#'   * `neighbours`: as [knn_query()] gives them, numbers of points of `x`;
-#'   * `folds`: a factor, or `NULL`; `features`: what `select` chose, for each
-#'     fold;
+#'   * `neighbours`: as from [knn_query()], numbers of points of `x`;
+#'   * `folds`: a factor, or `NULL`;
+#'   * `features`: the choice of `select` for each fold;
 #'   * `k`, `metric`, `sign`, `vote`, `names` (of the points, or `NULL`).
 #'
-#'   It prints with its confusion matrix; `summary()` has more, `plot()` draws
-#'   the error by k (`which = "confusion"`: the matrix), and `as.data.frame()`
-#'   has a row for each point.
+#'   It prints with its confusion matrix, and `summary()` has more. `plot()`
+#'   draws the error by k, or with `which = "confusion"` the matrix.
+#'   `as.data.frame()` has a row for each point.
 #'
 #' @section Ties:
-#' Neighbours at the same distance count in the order of their numbers, and no
-#' more than k do. Where classes have as many votes, that one is predicted whose
-#' first neighbour is the nearest. No random numbers are needed: where
-#' distances do not tie the answer is that of `class::knn()` and
-#' `class::knn.cv()`, but for tied votes, which they draw. (They compare by
-#' `metric = "euclidean"`, and take for tied what differs by less than a
-#' ten-thousandth of itself.) A point without neighbours (isolated, or by
-#' `na = "pairwise"`) is `NA`, and counts as neither right nor wrong.
+#' Neighbours at the same distance are taken in the order of their numbers, and
+#' never more than k. If classes have equal votes, the class whose first
+#' neighbour is the nearest is predicted. A point without neighbours (isolated,
+#' or with `na = "pairwise"`) is `NA`, and counts as neither right nor wrong.
 #'
-#' @section What must happen inside a fold:
-#' Everything that has seen the labels of the points left out, or that mixes
-#' values of several points, belongs inside: choosing genes that differ between
-#' the classes, filling in missing values from other samples, scaling by the
-#' spread over samples. Done beforehand on all samples, it carries what is to be
-#' predicted into what it is predicted from. The example below chooses 20 of
-#' 2,000 genes of *pure noise*: with the choice made on all samples,
-#' leave-one-out finds next to no error; with `select`, half are wrong, as they
-#' should be (Ambroise and McLachlan 2002, \doi{10.1073/pnas.102102699}).
-#' `na = "mean"` and `na = "pairwise"` are safe: they use a point's own values.
+#' So votes need no random numbers. Without ties, the answer with `metric =
+#' "euclidean"` is that of `class::knn()` and `class::knn.cv()`. These draw one
+#' class at random if votes are equal. They treat distances as tied if they
+#' differ by less than a ten-thousandth of their size.
 #'
-#' So is a `k` that was chosen by the least `error`: that error has seen the
-#' labels, and is too low. Take `k` beforehand, or keep samples apart (`query`).
+#' @section Cross-validation without leakage:
+#' Every step that uses the labels of the points left out, or that combines
+#' values of several points, belongs inside a fold. Examples are the choice of
+#' genes that differ between classes, imputation from other samples, and scaling
+#' by the spread over samples. Done on all samples in advance, such a step leaks
+#' the labels into the predictions. The error is then too low (Ambroise and
+#' McLachlan 2002, \doi{10.1073/pnas.102102699}).
 #'
-#' @section Null:
-#' The errors come with no p-value. That of always predicting the commonest
-#' class is printed beside them; the error under permuted labels is
-#' `knn_predict(x, sample(labels), ...)`, many times, with the same `select`.
+#' The example below chooses 20 of 2,000 genes of *pure noise*. If the genes are
+#' chosen on all samples, leave-one-out finds almost no error. With `select`,
+#' half of the predictions are wrong, as they should be. `na = "mean"` and `na =
+#' "pairwise"` are safe, because they use a point's own values.
+#'
+#' The error of the best `k` is also too low, because the labels were used to
+#' choose it. Choose `k` in advance, or keep separate samples for a test
+#' (`query`).
+#'
+#' @section Comparison with chance:
+#' The errors have no p-value. The error of always predicting the most frequent
+#' class is printed beside them. For the error under permuted labels, call
+#' `knn_predict(x, sample(labels), ...)` many times with the same `select`.
 #' @inheritSection knn_search Errors
 #' @seealso [knn_query()] for the neighbours themselves, [neighbour_mixing()]
 #'   for how labels mix in a graph.
@@ -98,16 +106,16 @@
 #' genes[1:30, type == "ill"] <- genes[1:30, type == "ill"] + 1
 #' knn_predict(genes, type, k = 9, points = "columns")
 #'
-#' # new samples
+#' # New samples
 #' new <- matrix(rnorm(500 * 3), 500)
 #' knn_predict(genes, type, new, k = 9, points = "columns")$predicted
 #'
-#' # what goes wrong: noise, and its 20 best genes chosen on all samples
+#' # Leakage: noise, and its 20 best genes, chosen on all samples
 #' noise <- matrix(rnorm(2000 * 40), 2000)
 #' best <- function(x, labels) {
 #'   ill <- labels == "ill"
-#'   apart <- rowMeans(x[, ill]) - rowMeans(x[, !ill])
-#'   order(-abs(apart))[1:20]
+#'   difference <- rowMeans(x[, ill]) - rowMeans(x[, !ill])
+#'   order(-abs(difference))[1:20]
 #' }
 #' chosen <- best(noise, type)
 #' outside <- knn_predict(noise[chosen, ], type, k = 5, points = "columns")

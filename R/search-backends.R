@@ -1,9 +1,13 @@
-#' What this installation can run on
+#' Available backends and GPUs
 #'
-#' Lists the backends and the GPUs, and says why a backend can't be used.
-#' Reasons are: a build without CUDA, no driver, a driver that is too old (with
-#' the versions), no GPU, a GPU that failed permanently, a forked child, or an
-#' installation compiled for other GPUs. This call raises no error.
+#' Lists the backends and GPUs of this installation, and says why a backend
+#' can't be used. It raises no error.
+#'
+#' @details
+#' A backend can be unusable because the build has no CUDA, because there is no
+#' GPU, or because a GPU failed permanently. The driver can be missing or too
+#' old (with the versions). The process can be a forked child, or the
+#' installation can be compiled for other GPUs.
 #'
 #' An installation is compiled for the GPUs of the machine that builds it, and
 #' for newer ones. If there are none, it is compiled for all GPUs that the
@@ -19,27 +23,31 @@
 #' @param start Start CUDA on every GPU, to see how much memory each has free?
 #'   `FALSE` by default.
 #'
-#' @returns
-#' A data frame of class `fsknn_backends` with one row for each backend. Its
-#' columns are `backend` (`"cpu"`, `"cuda"`), `usable` (logical), `detail` and
-#' `devices`. For the CPU, `detail` has the instruction sets, slowest first, and
-#' the threads. For CUDA it has the toolkit and the GPUs that it was not
-#' compiled for, or the reason why it can't be used.
+#' @returns A data frame of class `fsknn_backends` with one row for each
+#' backend. Its columns are `backend` (`"cpu"`, `"cuda"`), `usable` (logical),
+#' `detail` and `devices`. For the CPU, `detail` has the instruction sets,
+#' slowest first, and the threads. For CUDA it has the toolkit and the GPUs that
+#' it was not compiled for, or the reason why it can't be used.
 #'
-#' Instruction sets are `baseline`, which every processor runs; `avx2`,
-#' `avx512`, `avx512vnni` and `avx512popcnt`, compiled for x86-64 by GCC; and
-#' `neon`, `neondot` and `neoni8mm` on 64-bit ARM. The last two need GCC 10,
-#' clang 16 or later, or a build for such processors. The last one that this
-#' processor has is used.
+#' The instruction sets are `baseline`, which every processor runs, and these:
+#' * `avx2`, `avx512`, `avx512vnni` and `avx512popcnt` on x86-64, compiled by
+#'   GCC;
+#' * `neon`, `neondot` and `neoni8mm` on 64-bit ARM. The last two need GCC 10,
+#'   clang 16 or later, or a build for such processors.
 #'
-#' `devices` is a list with the GPUs: `knn_backends()$devices$cuda` is a data
-#' frame with one row for each of them. Its columns are `device` (the number for
-#' the argument `devices` of [knn_search()]), `cuda_id` (CUDA's own, from 0),
-#' `name`, `compute_capability`, `memory_total`, `memory_free` (bytes; `NA` if
-#' CUDA is not started) and `multiprocessors`. There are no rows without a
-#' usable device. GPUs that this installation was not compiled for are left out,
-#' and the attribute `left_out` names them. The element `cpu` is `NULL`.
-#' @seealso [knn_plan()] for what would run where.
+#' The CPU backend uses the last one that this processor has.
+#'
+#' `devices` is a list with the GPUs. Its element `cuda` is a data frame with
+#' one row for each usable GPU; `cpu` is `NULL`. The columns are
+#' * `device`: the number for the argument `devices` of [knn_search()];
+#' * `cuda_id`: CUDA's own number, from 0;
+#' * `name`, `compute_capability`, `multiprocessors`;
+#' * `memory_total`, `memory_free`: bytes; the free memory is `NA` if CUDA is
+#'   not started.
+#'
+#' GPUs that this installation was not compiled for are left out, and the
+#' attribute `left_out` names them.
+#' @seealso [knn_plan()] for the backend and GPUs of one search.
 #' @export
 #' @examples
 #' knn_backends()

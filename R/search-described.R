@@ -26,9 +26,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   search[c("started", "before")] <- list(started, knn_stats())
   if (named) {
     search$points$names <- point_names(search$points)
-    check_row_names(
-      search$points$names, "x", search$points$turned, call = call
-    )
+    check_index_names(x, search$points, call)
   }
   at <- if (!missing(point)) find_points(search$points, point, call = call)
   subset <- check_subset(
@@ -64,7 +62,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
 
   search <- bring_search(search, call)
   if (!isTRUE(options$counts_known)) {
-    tell_if_counts(x, search$points, search$options$metric)
+    if (!is_index(x)) tell_if_counts(x, search$points, search$options$metric)
     if (!is.null(query)) {
       tell_if_counts(query, search$queries, search$options$metric, "query")
     }
@@ -91,16 +89,20 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
     max_memory = search$max_memory, bytes_file = search$bytes_file,
     na = search$na, blocks = blocks, query_self = at
   )
-  search
+  if (is_index(x)) hold_index(search, x, call) else search
 }
 
 # Reads points and queries, and checks that their sizes match.
 read_search <- function(x, query, options, has_outcome, call) {
   input <- options$input
-  search <- list(options = options)
-  search$points <- take_points(
-    x, input_beside(input, x, query), "x", call = call
-  )
+  if (is_index(x)) {
+    search <- search_of_index(x, options, call)
+  } else {
+    search <- list(options = options)
+    search$points <- take_points(
+      x, input_beside(input, x, query), "x", call = call
+    )
+  }
   if (!is.null(query)) {
     search$queries <- take_points(
       query, input_of_query(input, query, x, call = call), "query", call = call
@@ -112,7 +114,7 @@ read_search <- function(x, query, options, has_outcome, call) {
   }
   queries <- search$queries
   check_sizes(
-    dim(points$values), if (!is.null(queries)) dim(queries$values),
+    size_given(points), if (!is.null(queries)) dim(queries$values),
     options$metric, points$turned, queries$turned, has_outcome, call = call
   )
   search
@@ -134,6 +136,10 @@ order_features <- function(queries, points, call) {
 
 # Applies missing values, weights of samples and covariates to the points.
 fit_samples <- function(search, x, call) {
+  if (is_index(x)) {
+    search$queries <- keep_samples(search$queries, search$points["samples"])
+    return(search)
+  }
   options <- fit_na(search$options, search$points, call = call)
   weights <- fit_weights(options$weights, search$points, call = call)
   options["weights"] <- list(weights$values)
@@ -170,12 +176,14 @@ names_asked <- function(search, at = NULL, subset = NULL) {
 bring_search <- function(search, call) {
   options <- search$options
   brought <- bring_all(search$points, search$queries, options, call)
-  search[c("max_memory", "bytes_file")] <- brought[
-    c("max_memory", "bytes_file")
-  ]
+  # An index has its own part of these.
+  sizes <- c("max_memory", "bytes_file")
+  search[sizes] <- Map(max, brought[sizes], search[sizes])
   search$points <- brought$points
   search$queries <- brought$queries
-  checked <- check_values(search$points, options, "x", call = call)
+  checked <- search$checked %||%
+    check_values(search$points, options, "x", call = call)
+  search$checked <- checked
   of_queries <- if (!is.null(search$queries)) {
     check_query_values(search$queries, options, call)
   }

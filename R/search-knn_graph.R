@@ -12,14 +12,14 @@
 #' @param subset The points whose edges are returned, as for [knn_search()],
 #'   without repeats. The other points are vertices, to which edges may lead.
 #'
-#' @returns A data frame of class `fsknn_edges` with one row for each edge, in
-#'   the order of the points in `x` (or of `subset`), then of rank:
+#' @returns A data frame of class `fsknn_edges` with one row for each edge. Rows
+#'   are in the order of the points in `x` (or of `subset`), then of rank:
 #'   * `from`, `to`: the point and its neighbour, as row names of `x` if it has
 #'     any (character), otherwise as row numbers (integer);
 #'   * `rank`: 1 for the nearest neighbour, to k;
 #'   * `distance`: double;
 #'   * `correlation`: for correlations only, the signed r,
-#'     whatever `sign` is;
+#'     for every `sign`;
 #'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only:
 #'     see [metrics];
 #'   * `block`: the block of the neighbour, a factor; with `block` only.
@@ -28,12 +28,15 @@
 #'   points in order, including isolated ones. Further attributes are `metric`,
 #'   `sign`, `k` and `num_features`. There is also `weighted` (`TRUE`) if
 #'   samples had weights, and `num_covariates` if rows were adjusted. Selecting
-#'   rows with `[` keeps them. The first printed line has the numbers of points
-#'   and features, so a matrix with its points in columns (see `points`) is
-#'   noticed at once. Nothing in the result depends on the backend.
+#'   rows with `[` keeps all attributes.
+#'
+#'   Check the first printed line, which has the numbers of points and features.
+#'   They are exchanged if the points are in columns (see `points`). Nothing in
+#'   the result depends on the backend.
+#'
 #'   With `block`, ranks are from 1 to k in each block, and the edges of a point
-#'   are in order of the blocks. The attribute `between` says where they lead,
-#'   unless that is to all blocks.
+#'   are in order of the blocks. The attribute `between` has the value of the
+#'   argument, unless edges lead to all blocks.
 #'
 #'   The column is called `distance` rather than `weight`, because igraph uses a
 #'   column `weight` automatically. Some of its functions read it as a

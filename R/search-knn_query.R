@@ -2,7 +2,7 @@
 #'
 #' Finds, for each row of `query`, the k rows of `x` with the smallest distance,
 #' by the same rules as [knn_search()]. A point of `query` that is also in `x`
-#' is not excluded. To search for some rows only, give these as `query`.
+#' is not excluded. To exclude it, use `subset` of [knn_search()].
 #'
 #' @inheritParams knn_search
 #' @param x The points to search: as for [knn_search()]. One row is enough.
@@ -30,11 +30,11 @@
 #'   levels. Rows have the names of `query`, if it has any. With
 #'   `constant = "isolate"`, the rows of isolated points of `query` are `NA`,
 #'   and isolated points of `x` are never found.
-#' @inheritSection knn_search Last bits
+#' @inheritSection knn_search Rounding
 #' @inheritSection knn_search Errors
 #' @inherit knn_search references
-#' @seealso [knn_search()] for the points among themselves, [nearest_to()] for
-#'   one of them.
+#' @seealso [knn_index()] for a few queries at a time, [knn_search()] for the
+#'   points among themselves, [nearest_to()] for one of them.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
@@ -45,7 +45,8 @@ knn_query <- function(x, query, k = 20, metric = NULL, sign = "signed", ...,
   check_supplied(x)
   check_query(query)
   output <- check_output(output)
-  search <- new_search(x, verb_options("knn_query", ...), query, k = k, block = block)
+  options <- verb_options("knn_query", ...)
+  search <- new_search(x, options, query, k = k, block = block)
   answer_of(search, output)
 }
 

@@ -16,16 +16,16 @@
 #' (No more are counted than there are places for them.)
 #'
 #' If the last column of `exact` ties with the k-th, points outside `exact` may
-#' tie as well, and recall is only known to lie in a range. `recall` is its
-#' lower end: it counts only neighbours that are in `exact`. `at_most` is its
-#' upper end: it counts every neighbour that could be tied. A few more columns
-#' in `exact` usually make both equal.
+#' tie as well. Then the recall lies in a range. `recall` is its lower end: it
+#' counts only neighbours that are in `exact`. `at_most` is its upper end: it
+#' counts every neighbour that could be tied. A few more columns in `exact`
+#' usually make both equal.
 #'
 #' @section Points, queries and subsets:
 #' Points are matched by name if both sides have names, and the result is in the
 #' order of `exact`. Otherwise both must have the same points in the same order.
 #' Rows can also be queries, or a `subset` of the points. Then an index is not
-#' the number of a row, and `queries = TRUE` says so. It is only needed if no
+#' the number of a row. Say so with `queries = TRUE`, which is only needed if no
 #' index in `exact` is above the number of rows.
 #'
 #' @param approx Neighbours of an approximate search, in any shape that
@@ -49,10 +49,12 @@
 #'     differ;
 #'   * `num_points`: the number of points compared.
 #' @section Errors:
-#' Errors of class `fsknn_argument_error` are: neighbours in an unknown shape,
-#' for different numbers of points, or with fewer exact ones; a row with its own
-#' number where none is allowed; an index that is not the number of a point;
-#' distances in `exact` that are missing or below 0.
+#' An error of class `fsknn_argument_error` means that
+#' * neighbours have an unknown shape, or are for different numbers of points;
+#' * a point has fewer neighbours in `exact` than in `approx`;
+#' * a point is its own neighbour, although rows are points;
+#' * an index is not the number of a point;
+#' * distances in `exact` are missing or below 0.
 #' @seealso [knn_verify()] to check exact neighbours, [as_knn()] for the
 #'   shapes.
 #' @export

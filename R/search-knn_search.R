@@ -6,17 +6,22 @@
 #' operations. It is the same to the last bit on every backend, for any number
 #' of threads or GPUs, and for any chunk size.
 #'
-#' @param x Points in rows (genes, probes), features in columns (samples),
-#'   unless `points` says otherwise: a numeric, integer or logical matrix, a
-#'   data frame of numeric columns, a matrix of package Matrix (`dgCMatrix`), a
-#'   `DelayedMatrix` (`HDF5Matrix`, `TENxMatrix`), a `big.matrix`, a file of
-#'   vectors ([read_points()], or its path, which ends in `.fbin`, `.u8bin` or
-#'   `.i8bin`), an `ExpressionSet`, a `SummarizedExperiment` or
-#'   `SingleCellExperiment` (see `assay` and `dimred`), an `EList` of limma, a
-#'   `DGEList` of edgeR, a `DataFrame` of S4Vectors, or [metafeatures()]. Values
-#'   must be finite. If there is an argument `na`, it says how missing values
-#'   are treated. A message reports data that are probably not what you mean:
-#'   see "Messages about the data" in [knn_search()].
+#' @param x Points in rows (genes, probes) and features in columns (samples);
+#'   the option `points = "columns"` exchanges them. It can be one of these:
+#'   * a numeric, integer or logical matrix, or a data frame of numeric columns;
+#'   * a matrix of package Matrix (`dgCMatrix`), a `DelayedMatrix`
+#'     (`HDF5Matrix`, `TENxMatrix`) or a `big.matrix`;
+#'   * an `ExpressionSet`, a `SummarizedExperiment` or a `SingleCellExperiment`
+#'     (see `assay` and `dimred` in [point_options()]);
+#'   * an `EList` of limma, a `DGEList` of edgeR, or a `DataFrame` of S4Vectors;
+#'   * a file of vectors, as [read_points()] or as a path that ends in `.fbin`,
+#'     `.u8bin` or `.i8bin`;
+#'   * [metafeatures()].
+#'
+#'   Values must be finite. For missing values see the option `na` of
+#'   [point_options()]. A message reports data that are probably not what you
+#'   mean: see "Messages about the data" in [knn_search()]. For several searches
+#'   of the same points, see [knn_index()].
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never reduced to fit. It may also be one
 #'   number for each point (of `x`, or of `subset`), from 0: then `index` and
@@ -39,23 +44,26 @@
 #'   nothing.
 #' @param ... [Point options][point_options()] and [run
 #'   options][run_options()], by name, or collected as `options = `.
-#' @param subset The points whose neighbours are returned, among all points of
-#'   `x`: row numbers (from 1), row names, or a logical vector with one value
-#'   for each point. `NULL` (default) is all. Their answer is that of the whole
-#'   search, to the last bit, in the requested order.
+#' @param subset The points whose neighbours are returned, in the requested
+#'   order. Give row numbers (from 1), row names, or a logical vector with one
+#'   value for each point. `NULL` (default) is all. Neighbours come from all
+#'   points of `x`, and the answer is that of the whole search, to the last bit.
 #' @param block `NULL` (default), or the block of each point (a batch, a donor,
 #'   a plate): a factor, or any vector that can become one. It has one value for
 #'   each point of `x` and none missing, in their order or with their names (see
-#'   "Names" in [point_options()]). Beside an `ExpressionSet` or a
-#'   `SummarizedExperiment`, it may be the name of a column, of the sample data
-#'   if the points are samples (cells), otherwise of the row data. The k nearest
-#'   neighbours *in each block* are then found: see "Blocks" in [knn_search()].
-#' @param between With `block`: `FALSE` (default) finds neighbours in all
-#'   blocks, `TRUE` finds k in each block except the point's own, and
-#'   `"together"` finds the k nearest among the points of all other blocks.
-#' @param output `NULL` (default), or the destination of an answer that is too
-#'   long for memory or is for other programs: the path of a folder, new or
-#'   empty, or a value of [knn_output()] with further settings.
+#'   "Names" in [point_options()]). The search then finds the k nearest
+#'   neighbours *in each block*: see "Blocks" in [knn_search()].
+#'
+#'   For an `ExpressionSet` or a `SummarizedExperiment`, `block` may be the name
+#'   of a column. This is a column of the sample data if the points are samples
+#'   (cells), otherwise of the row data.
+#' @param between With `block`, the blocks of the neighbours. `FALSE` (default)
+#'   finds k neighbours in every block, and `TRUE` in every block except the
+#'   point's own. `"together"` finds the k nearest among the points of all other
+#'   blocks.
+#' @param output `NULL` (default) returns the answer. For an answer that is too
+#'   large for memory, or is for other programs, give the path of a folder, new
+#'   or empty. [knn_output()] has further settings.
 #'
 #' @returns With `output`, the value of [read_knn()]. Otherwise a list of
 #'   class `fsknn_neighbours`, which prints as a summary. It holds two matrices
@@ -67,8 +75,8 @@
 #'   With `block`, the columns of one block follow those of another: see the
 #'   section on blocks.
 #'
-#'   With a `k` for each point, they are lists with a vector for each point, as
-#'   from [within_search()].
+#'   If `k` has one number for each point, they are lists with a vector for each
+#'   point, as from [within_search()].
 #'
 #'   Both have the row names of `x`, which may repeat here, but not those of
 #'   [metafeatures()]. Rows of isolated points are `NA`; in lists they are
@@ -83,52 +91,56 @@
 #'   variances explain;
 #' * distances (class `fsknn_distances_message`): a matrix that is symmetric
 #'   with zeros along its diagonal;
-#' * names of rows (class `fsknn_ids_message`): a column of different whole
-#'   numbers that is called an id, or numbers the rows, or is next to columns of
-#'   fractions.
+#' * row identifiers (class `fsknn_ids_message`): a column of different whole
+#'   numbers. It has a name such as "id", or it numbers the rows, or it is next
+#'   to columns of fractions.
 #'
 #' The message says what to do. `suppressMessages(classes = )` hides it.
 #'
-#' @section Last bits:
+#' @section Rounding:
 #' A distance is a sum over the features in the order of the columns. Another
 #' order of the columns may change its last bits, and the order of two points
 #' that are almost equally far. The order of the rows changes no distance.
 #'
-#' Under a correlation and `"cosine"`, the distance of a row from itself, as
-#' [knn_query()] returns it for a row of `x`, may be about 2e-16 rather than 0.
-#' It is 1 - r, and r is a sum of rounded products. Equal rows tie all the same.
-#' Under the other metrics it is 0.
+#' [knn_query()] also returns the distance of a row of `x` from itself. Under a
+#' correlation and `"cosine"`, this may be about 2e-16 rather than 0. The reason
+#' is that r in 1 - r is a sum of rounded products. Equal rows still tie. Under
+#' the other metrics the distance is 0, except under `"inner_product"`.
 #'
 #' @section Errors:
-#' A wrong argument is an error of class `fsknn_argument_error` before any work
-#' is done. A distance that is too large for a double is a `fsknn_range_error`,
-#' and too little memory is a `fsknn_memory_error`. A failure of CUDA is a
-#' `fsknn_cuda_error` with the fields `device` (of [knn_backends()]), `cuda_id`,
-#' `bytes_asked` and `bytes_free` (`NA` if memory was not the cause),
-#' `cuda_words` and `sticky`. If it is detected before any work (no device, no
-#' driver or one that is too old), it is also a `fsknn_backend_error`. All of
-#' these have class `fsknn_error`.
+#' All errors have class `fsknn_error`. A wrong argument is an error of class
+#' `fsknn_argument_error`, before any work is done. A distance that is too large
+#' for a double is a `fsknn_range_error`, and too little memory is a
+#' `fsknn_memory_error`.
+#'
+#' A failure of CUDA is a `fsknn_cuda_error`. Its fields are `device` (of
+#' [knn_backends()]), `cuda_id`, `bytes_asked`, `bytes_free`, `cuda_words` and
+#' `sticky`. The two sizes are `NA` if memory was not the cause. If the failure
+#' is detected before any work (no device, no driver or one that is too old), it
+#' is also a `fsknn_backend_error`.
 #'
 #' After an error or Ctrl-C, the GPU's memory is released and the next call
 #' works. From some errors a GPU does not recover (`sticky` is `TRUE`). Every
-#' later use of CUDA in this R process then fails with the same words, but the
+#' later use of CUDA in this R process then fails with the same message, but the
 #' CPU backend still works.
 #'
 #' @section Blocks:
 #' With `block`, each point has k neighbours in each block, the nearest there by
 #' (distance, index). Polański et al. (2020,
 #' \doi{10.1093/bioinformatics/btz625}) use such neighbours to align batches;
-#' here they are exact. Blocks are in the order of the factor's levels (other
-#' values are sorted, in the same way in every locale), without unused levels.
-#' With b blocks, `index` and `distance` have k b columns: k of the first block,
-#' the nearest first, then k of the second, and so on. The edges of a graph are
-#' in the same order. With `between = TRUE`, the point's own block is left out,
-#' and there are k (b - 1) columns. With `between = "together"` there are k.
+#' here they are exact. Blocks are in the order of the factor's levels, without
+#' unused levels. Other values are sorted, in the same way in every locale.
+#'
+#' With b blocks, `index` and `distance` have k b columns. The first k are of
+#' the first block, the nearest first, the next k are of the second block, and
+#' so on. The edges of a graph are in the same order. With `between = TRUE`, the
+#' point's own block is left out, and there are k (b - 1) columns. With
+#' `between = "together"` there are k.
 #'
 #' A block with fewer than k possible neighbours is an error that names it. A
 #' point is not its own neighbour, so a block that is searched by its own points
-#' needs k + 1 of them. Isolated points do not count. `k` is one number. All
-#' other options have the same meaning as without blocks. With
+#' needs k + 1 of them. Isolated points do not count. `k` must be one number.
+#' All other options have the same meaning as without blocks. With
 #' `na = "pairwise"`, a list with too few neighbours ends in `NA`.
 #'
 #' Each pair of points in memory is compared once, as without blocks. On GPUs
@@ -141,17 +153,19 @@
 #' For correlations and cosine, rows are scaled to length 1, first by their own
 #' power of two, so that their magnitude does not matter. For Euclidean, inner
 #' product, Manhattan, Chebyshev and Proportional, rows are not scaled, and
-#' distances are accurate whatever else the matrix holds: see [metrics]. The
+#' distances are accurate for any other values in the matrix: see [metrics]. The
 #' vignette "proofs" has every step.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
 #' e44000. \doi{10.1371/journal.pone.0044000}
-#' @seealso [point_options()] and [run_options()] for the options of all verbs,
-#'   [knn_graph()] for an edge data frame with names, [knn_query()] for the
-#'   neighbours of other points, [nearest_to()] for those of one, [knn_stats()]
-#'   for facts about the search.
+#' @seealso
+#'   * [point_options()] and [run_options()] for the options of all functions;
+#'   * [knn_graph()] for an edge data frame with names;
+#'   * [knn_query()] for the neighbours of other points, and [nearest_to()] for
+#'     those of one point;
+#'   * [knn_stats()] for facts about the search.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200) # 200 points, 12 features
@@ -163,15 +177,15 @@
 #' # the most anti-correlated rows
 #' knn_search(x, k = 1, sign = "negative")$index[1:5, ]
 #'
-#' # robust against outliers; samples that weigh more than others
+#' # robust against outliers; samples of different weights
 #' knn_search(x, k = 1, metric = "bicor")$index[1:5, ]
 #' knn_search(x, k = 1, weights = rep(c(1, 4), 6))$index[1:5, ]
 #'
-#' # apart from what a batch and the age explain
+#' # adjusted for batch and age
 #' samples <- data.frame(batch = rep(c("a", "b", "c"), 4), age = 41:52)
 #' knn_search(x, k = 1, adjust = ~ batch + age, data = samples)$index[1:5, ]
 #'
-#' # what is there and what is not
+#' # presence and absence of features
 #' knn_search(x > 0, k = 1, metric = "jaccard")$distance[1:5, ]
 #'
 #' # the samples as points
@@ -185,8 +199,9 @@ knn_search <- function(x, k = 20, metric = NULL, sign = "signed", ...,
                        output = NULL) {
   check_supplied(x)
   output <- check_output(output)
+  options <- verb_options("knn_search", ...)
   search <- new_search(
-    x, verb_options("knn_search", ...), k = k, subset = subset, block = block, between = between
+    x, options, k = k, subset = subset, block = block, between = between
   )
   answer_of(search, output)
 }

@@ -1,45 +1,56 @@
-#' What the last search was like
+#' Statistics of the last search
 #'
-#' Facts about the last search of this R session that completed: where it ran,
-#' how many pairs the filter left to the exact step, and where the time went.
-#' They are separate from the answer, which is the same to the last bit in any
-#' case.
+#' Reports facts about the last completed search of this session: where it ran,
+#' how many pairs passed the filter, and the time of each step. The answer does
+#' not depend on these: it is the same to the last bit in any case.
 #'
-#' @returns `NULL` if there was no search yet, otherwise a list of class
-#'   `knn_stats`, with a print method:
-#'   * `backend`, `metric`, `sign`, `weighted` (whether samples had weights),
-#'     `num_covariates` (what points were adjusted for),
-#'     `k` (`NA` for [within_search()] and [threshold_graph()]), `num_points`,
-#'     `num_features` (without those of weight 0),
-#'     `num_queries` (0 for a graph);
-#'   * `num_devices`: the number of GPUs that took part (0: the CPU), and
-#'     `devices`: their rows in [knn_backends()];
-#'   * `pairs_pruned`: how many pairs of points nothing looked at, because their
-#'     sums or lengths tell them apart (on CPUs, where a sample says that this
-#'     pays: most pairs of intensities under Manhattan, proportional and
-#'     Euclidean distance), `pairs_filtered`, pairs that the filter looked at,
-#'     and `pairs_exact`, those whose distance was made in double precision (one
-#'     that is made again, with a row that is done again, counts again, and on a
-#'     GPU one that both its points' lists have for each of them);
-#'   * `rows_redone`: points with more candidates than their list had room for,
-#'     which were done again (on the CPU those with fewer than k neighbours
-#'     within a first limit that a sample of the points gave), and
-#'     `rows_widened`: those of them for which a wider filter was enough;
+#' @returns `NULL` if no search has completed yet, otherwise a list of class
+#'   `fsknn_stats` with a print method. Its elements are the settings, the use
+#'   of GPUs, counts of pairs and points, the filter, and time and memory.
+#'
+#'   Settings:
+#'   * `backend`, `metric`, `sign`;
+#'   * `weighted`: whether samples had weights; `num_covariates`: the number of
+#'     covariates that points were adjusted for;
+#'   * `k`: `NA` for [within_search()] and [threshold_graph()];
+#'   * `num_points`, `num_features` (without those of weight 0), `num_queries`
+#'     (0 for a graph);
+#'   * `num_devices`: the number of GPUs that took part (0 on the CPU);
+#'     `devices`: their numbers, as in [knn_backends()].
+#'
+#'   Pairs and points:
+#'   * `pairs_pruned`: pairs that the sums or lengths of their points excluded
+#'     before the filter. This happens on CPUs if a sample of the points says
+#'     that it saves time. It prunes most pairs of intensities under Manhattan,
+#'     Proportional and Euclidean distances;
+#'   * `pairs_filtered`: pairs that the filter examined;
+#'   * `pairs_exact`: distances that were computed in double precision. A pair
+#'     counts again if a row is searched again. On GPUs it counts twice if it is
+#'     a candidate for both of its points;
+#'   * `rows_redone`: points that were searched again, because they had more
+#'     candidates than their list could hold. On CPUs these are points with
+#'     fewer than k neighbours within a first limit, which a sample of the
+#'     points gave;
+#'   * `rows_widened`: those of them for which a wider filter was sufficient;
 #'   * `rows_short`: with `na = "pairwise"`, points with fewer than k
-#'     neighbours;
-#'   * `filtered`: whether there was a filter (on a GPU there may be none for
-#'     large `k` and long rows: see [knn_plan()]). `filter_form` is the name of
-#'     its number form, and `filter_bits` the bits of a number (1, 8, 16 or 32;
-#'     0 without a filter). Data and hardware decide between
-#'     `r filter_form_help()`. Codes are small whole numbers, and `_centred`
-#'     means rows relative to a centre. `streamed`: whether points were read
-#'     more than once, because they did not fit in the GPU's memory;
-#'   * `seconds`: named numbers: `prepare` (centring, ranks, scaling), `search`
-#'     (filter, exact step and selection), `emit` (the answer's matrices or
-#'     edges), `device` (on GPUs, from prepared points to merged lists; part of
-#'     `search`), and `call`, the whole call of the core;
+#'     neighbours.
+#'
+#'   Filter, time and memory:
+#'   * `filtered`: whether there was a filter. On a GPU there may be none for
+#'     large `k` and long rows: see [knn_plan()];
+#'   * `filter_form`: the name of the filter's number form, and `filter_bits`:
+#'     the bits of a number (1, 8, 16 or 32; 0 without a filter). Data and
+#'     hardware decide between `r filter_form_help()`. Codes are small whole
+#'     numbers, and `_centred` means rows relative to a centre;
+#'   * `streamed`: whether points were read more than once, because they did not
+#'     fit in the GPU's memory;
+#'   * `seconds`: a named vector. `prepare` is centring, ranking and scaling;
+#'     `search` is the filter, the exact step and the selection; `emit` makes
+#'     the answer's matrices or edges. `device`, a part of `search`, is the time
+#'     on GPUs from prepared points to merged lists. `call` is the whole call of
+#'     the core;
 #'   * `bytes_device`: the maximum memory in use on any one GPU.
-#' @seealso [knn_plan()] for what a search would be like.
+#' @seealso [knn_plan()] for the plan of a search in advance.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
@@ -117,9 +128,9 @@ format.fsknn_stats <- function(x, ...) {
     "Filter" = describe_filter(x$filter_bits, x$filter_form),
     "Points read" = if (on_gpu && x$streamed) "piece by piece",
     "Pairs filtered" = format_count(x$pairs_filtered),
-    "Pairs told apart" = if (x$pairs_pruned > 0) format_count(x$pairs_pruned),
+    "Pairs pruned" = if (x$pairs_pruned > 0) format_count(x$pairs_pruned),
     "Pairs in double" = format_count(x$pairs_exact),
-    "Rows done again" = paste0(
+    "Rows recomputed" = paste0(
       format_count(x$rows_redone),
       if (x$rows_widened > 0) {
         paste0(" (", format_count(x$rows_widened), " by a wider filter)")

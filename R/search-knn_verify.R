@@ -13,8 +13,8 @@
 #' * the nearest neighbour comes first, and the lower index first at equal
 #'   distances. (Searches within a distance are not checked for this.)
 #'
-#' The result remembers the options of its search, also after [saveRDS()]:
-#' metric, sign, `k`, distance or similarity, `subset`, `block`, `weights`,
+#' The result remembers the options of its search, also after [saveRDS()]. These
+#' are metric, sign, `k`, distance or similarity, `subset`, `block`, `weights`,
 #' `adjust`, `na`, `points`, `assay` and `dimred`. Only indices and distances
 #' are checked, not columns such as `correlation` or p-values.
 #'
@@ -31,9 +31,9 @@
 #' ([knn_output()]), `tolerance` is at least 1.2e-7 (2^-23).
 #'
 #' @section Time:
-#' Each row is compared with all points in R. Among 24,158 points of 295
-#' features, 100 rows take some seconds under a correlation, and longer under
-#' other metrics. `x` is read into memory.
+#' R code compares each row with all points. For 24,158 points of 295 features,
+#' 100 rows take some seconds under a correlation, and longer under other
+#' metrics. `x` is read into memory.
 #'
 #' @param result The complete value of [knn_search()], [knn_query()],
 #'   [within_search()], [within_query()], [knn_graph()], [threshold_graph()] or
@@ -60,10 +60,11 @@
 #'     "Tolerance and ties";
 #'   * `num_rows` (of the result), `metric`, `sign`, `tolerance`.
 #' @section Errors:
-#' Errors of class `fsknn_argument_error` are: a result that can't be computed
-#' again (trees, triples, mutual or undirected edges, resampled edges, the
-#' neighbours of an outcome); an `x` of another size; a missing or superfluous
-#' `query`.
+#' An error of class `fsknn_argument_error` means that
+#' * the result can't be recomputed: trees, triples, mutual or undirected edges,
+#'   resampled edges, or the neighbours of an outcome;
+#' * `x` has another size than the points that were searched;
+#' * `query` is missing, or is given for a result without queries.
 #' @seealso [knn_recall()] compares an approximate search with an exact one.
 #' @export
 #' @examples

@@ -1,10 +1,10 @@
-#' The metrics
+#' Distance metrics
 #'
-#' Values of the argument `metric` of [knn_search()] and the other verbs.
+#' Values of the argument `metric` of [knn_search()] and other functions.
 #'
 #' `r metric_help()`
 #'
-#' `vignette("fsknn")` says which metric suits which question,
+#' `vignette("fsknn")` explains which metric suits which question,
 #' `vignette("proofs")` how each is computed, and `vignette("extending")` how to
 #' add another.
 #'
@@ -12,30 +12,32 @@
 #' If all values are 0 or 1, one bit for each is sufficient for `"jaccard"`,
 #' `"sorensen"`, `"proportional"`, `"manhattan"` and `"euclidean"`. Counting the
 #' common ones is exact, and about four times faster than comparing numbers.
-#' This is detected in the data and needs no argument, and answers are the same.
-#' GPUs of compute capability 8.0 or higher do so under `"jaccard"` and
+#' This is detected in the data and needs no argument. The answers are the same.
+#' GPUs of compute capability 8.0 or higher count bits under `"jaccard"` and
 #' `"sorensen"`, whose data are always 0 and 1.
 #'
 #' @section Proportional Similarity, Sorensen and Jaccard:
 #' The similarity of two rows is the double 2 sum(min(a, b)) / sum(a + b), or
 #' sum(a & b) / sum(a | b) for Jaccard. This quotient is rounded once, and the
-#' distance is 1 - similarity. Below a
-#' similarity of 1/2 the distance has lost its last bits. So edges
-#' ([knn_graph()], [threshold_graph()], [mst_knn()], [mutual_pairs()]) have both
-#' columns, and [as_igraph()], [as_sparse()], [write_edges()] and
-#' [write_edges()] use the column `similarity`. Neighbours in other
-#' shapes ([knn_search()], [read_knn()]) have distances only. Their
-#' similarity is 1 - distance, which differs by at most 5.6e-17.
+#' distance is 1 - similarity. Below a similarity of 1/2 the distance has lost
+#' its last bits.
+#'
+#' So edges ([knn_graph()], [threshold_graph()], [mst_knn()], [mutual_pairs()])
+#' have both columns, and [as_igraph()], [as_sparse()] and [write_edges()] use
+#' the column `similarity`. Neighbours in other shapes ([knn_search()],
+#' [read_knn()]) have distances only. Their similarity is 1 - distance, which
+#' differs by at most 5.6e-17.
 #'
 #' @section Inner product:
 #' The distance of `"inner_product"` is minus the sum of the products of the two
 #' rows' values. The nearest rows are those with the largest product, for
 #' instance long rows in the same direction. The distance is below 0 for most
-#' neighbours and has no lower bound, and a point need not be the nearest to
-#' itself. [knn_search()] and the other verbs exclude a point from its own
-#' neighbours by its number, as they always do, and never by a distance. A row
-#' of zeros is at distance 0 from all rows. Products beyond the range of a
-#' double are a `fsknn_range_error`.
+#' neighbours and has no lower bound. A row of zeros is at distance 0 from all
+#' rows. Products beyond the range of a double are a `fsknn_range_error`.
+#'
+#' A point need not be the nearest to itself. [knn_search()] and other functions
+#' exclude a point from its own neighbours by its number, as they always do, and
+#' never by a distance.
 #'
 #' [within_search()] and [within_query()] take limits below 0 for it:
 #' `distance = -5` finds the pairs whose product is at least 5. There is no
@@ -52,36 +54,43 @@
 #' * [as_knn()] the shapes in which a point is its own first neighbour at
 #'   distance 0 (`"uwot"`, `"rnndescent"`, `"RANN"`, `"Seurat"`).
 #'
-#' [snn_graph()], [undirected_edges()] and [combine_graphs()] need only to know
-#' who is a neighbour of whom, and accept it.
+#' [snn_graph()], [undirected_edges()] and [combine_graphs()] use only the
+#' indices of neighbours, and accept the metric.
 #'
 #' @section Ties of ranks:
-#' Under `"spearman"` r is made of whole numbers, twice the ranks less d + 1 for
-#' d samples. Their sums are exact up to some 300,000 samples (some 100,000 with
-#' `na = "pairwise"`). So pairs of rows without ties that have the same r on
-#' paper are at the same distance, in any order of the samples, and the lower
-#' row number comes first. Rows with equal ranks are at distance 0. Rows with
-#' other patterns of ties may differ in the last bit although r is the same on
-#' paper. With more samples, and with `weights` or `adjust`, sums are rounded,
-#' and rounding may decide which of such pairs is nearer.
+#' Under `"spearman"`, r is computed from whole numbers: twice the ranks, minus
+#' d + 1 for d samples. Their sums are exact up to some 300,000 samples (some
+#' 100,000 with `na = "pairwise"`). So pairs of rows without ties and with
+#' mathematically equal r are at the same distance, in any order of the samples.
+#' The lower row number then comes first. Rows with equal ranks are at distance
+#' 0.
+#'
+#' Rows with other patterns of ties may differ in the last bit although r is
+#' mathematically equal. With more samples, and with `weights` or `adjust`, sums
+#' are rounded. Rounding may then decide which of such pairs is nearer.
 #'
 #' @section Values of any magnitude:
-#' One huge value does not change the distances of the other points.
-#' `"euclidean"`, `"manhattan"` and `"chebyshev"` distances are right to 1e-12
-#' of themselves for any finite data (of up to 60,000 features), and an
-#' `"inner_product"` to 1e-12 of the sum of its products' magnitudes. A
-#' `"proportional"` similarity is right to 1e-12 of itself (up to 23,000
-#' features). That of three rows ([threshold_triples()], [nearest_triples()],
-#' [triple_histogram()]) has an absolute error of at most 2e-12.
+#' One huge value does not change the distances of the other points. Errors are
+#' bounded for any finite data:
+#' * `"euclidean"`, `"manhattan"` and `"chebyshev"` distances have a relative
+#'   error of at most 1e-12 (up to 60,000 features).
+#' * The error of an `"inner_product"` is at most 1e-12 of the sum of the
+#'   absolute values of its products.
+#' * A `"proportional"` similarity has a relative error of at most 1e-12 (up to
+#'   23,000 features). That of three rows ([threshold_triples()],
+#'   [nearest_triples()], [triple_histogram()]) has an absolute error of at most
+#'   2e-12.
 #'
-#' A distance or similarity below 2.2e-308 is subnormal and has fewer digits.
-#' Beside an entry of 2 or more, so has a Euclidean distance below sqrt(d) *
-#' 1.4e-309 (which is more from 257 features on). A distance above 1.8e308 is a
-#' `fsknn_range_error` where it is among the nearest. Data with an entry of
-#' 1.5e48 or more (`"euclidean"`), 2.6e120 (`"inner_product"`) or 2e295
-#' (`"manhattan"`, `"chebyshev"`, `"proportional"`) are compared without a
-#' filter, pair by pair. That is slower. The triples of such data are compared
-#' one by one, on the CPU.
+#' A distance or similarity below 2.2e-308 is subnormal and has fewer digits. If
+#' the data have an entry of 2 or more, so has a Euclidean distance below
+#' sqrt(d) * 1.4e-309. (That limit is the larger one from 257 features on.) A
+#' distance above 1.8e308 is a `fsknn_range_error` if it is among the nearest.
+#'
+#' Data with very large entries are compared pair by pair, without a filter,
+#' which is slower. The limits are 1.5e48 (`"euclidean"`), 2.6e120
+#' (`"inner_product"`) and 2e295 (`"manhattan"`, `"chebyshev"`,
+#' `"proportional"`). The triples of such data are compared one by one, on the
+#' CPU.
 #'
 #' With `na = "pairwise"`, all of this holds for the features that two rows have
 #' in common. A huge value that the other row lacks does not reduce the accuracy
@@ -90,11 +99,11 @@
 #' @section Over common features:
 #' With `na = "pairwise"`, a pair is compared over the m of the d features that
 #' both rows have. Correlations (`"pearson"`, `"spearman"`) are those of these
-#' features. Differences are their mean, scaled to d: `"euclidean"` is sqrt(d /
-#' m * sum((a - b)^2)) and `"manhattan"` d / m * sum(|a - b|), with sums over
-#' the m. So a pair without missing values has its usual distance, and distances
-#' of pairs with few and with many common features are comparable. The other
-#' metrics have no such form.
+#' features. Sums of differences are scaled to all d features: `"euclidean"` is
+#' `sqrt(d / m * sum((a - b)^2))` and `"manhattan"` is `d / m * sum(|a - b|)`.
+#' So a pair without missing values has its usual distance. Distances of pairs
+#' with few and with many common features are comparable. The other metrics have
+#' no such form.
 #' @seealso [knn_search()]
 #' @name metrics
 #' @examples

@@ -7,19 +7,19 @@
 #' blocks. Nothing is corrected here.
 #'
 #' @inheritParams knn_graph
-#' @param block The block of each point (a batch, a donor): a factor, or any
-#'   vector that can become one, with one value for each point of `x` and none
-#'   missing. Values are in order, by name, or the name of a column, as for
-#'   [knn_search()]. There must be at least two blocks, each with at least k
+#' @param block The block of each point (a batch, a donor), as for
+#'   [knn_search()]. It is a factor, a vector that can become one, or the name
+#'   of a column. There must be at least two blocks, each with at least k
 #'   points.
-#'   [knn_search()]. Two blocks or more, each with k points or more.
 #' @param k Number of neighbours of each point in each other block.
 #'
 #' @returns An undirected edge data frame of class `fsknn_edges`. It has each
 #'   pair once, in order of `from` and `to`, as names or numbers of points
 #'   (`from` is the earlier one in `x`). Its columns are
-#'   * `rank_from`: that of `from` among the neighbours of `to` in its block;
-#'     `rank_to`: that of `to` among those of `from`;
+#'   * `rank_from`: the rank of `from` among the neighbours of `to` in the block
+#'     of `from`;
+#'   * `rank_to`: the rank of `to` among the neighbours of `from` in the block
+#'     of `to`;
 #'   * `distance`; `correlation`, for correlations; `similarity`, for
 #'     `"proportional"`, `"sorensen"` and `"jaccard"`;
 #'   * `block_from`, `block_to`: the points' blocks.
@@ -50,8 +50,9 @@ mutual_pairs <- function(x, block, k = 20, metric = NULL, sign = "signed",
       current_env()
     )
   }
+  options <- verb_options("mutual_pairs", ...)
   search <- new_search(
-    x, verb_options("mutual_pairs", ...), k = k, as_edges = TRUE, block = block, between = TRUE
+    x, options, k = k, as_edges = TRUE, block = block, between = TRUE
   )
   found <- both_ways(run_search(search), nrow(search$points$values))
   blocks <- search$request$blocks

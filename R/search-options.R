@@ -1,19 +1,20 @@
-#' Point options: how points are read and compared
+#' Point options: how to read and compare points
 #'
-#' Every verb that compares points takes these options by name, with the same
-#' meaning: `knn_search(x, k = 20, na = "mean")`. This function collects some of
-#' them for several calls. It need not be called.
+#' Every function that compares points takes these options by name, with the
+#' same meaning: `knn_search(x, k = 20, na = "mean")`. This function collects
+#' some of them for several calls. It need not be called.
 #'
-#' Together with [run_options()], they are the `...` of the verbs. Give collected
-#' options as `options = `, several of them by `c()`:
-#' `knn_graph(x, options = c(point_options(na = "mean"), run_options(backend =
-#' "cpu")))`. An option that is given twice is an error.
+#' Together with [run_options()], they are the `...` of these functions. Give
+#' collected options as `options = `, several of them by `c()`, as in
+#' `knn_search(x, options = c(point_options(na = "mean"), run_options()))`. An
+#' option that is given twice is an error.
 #'
-#' @param points The side of `x` that holds the points: its `"rows"` (default),
-#'   or its `"columns"`, as for the cells of a `SingleCellExperiment` or the
-#'   samples of an `ExpressionSet`. The documentation of rows then holds for
-#'   columns. Columns are transposed first, which copies `x` (a `DelayedMatrix`
-#'   and a `big.matrix` are transposed when they are read).
+#' @param points The side of `x` that holds the points: `"rows"` (default) or
+#'   `"columns"`. Points are in columns for the cells of a
+#'   `SingleCellExperiment` and for the samples of an `ExpressionSet`. The
+#'   documentation of rows then holds for columns. Columns are transposed first,
+#'   which copies `x`. A `DelayedMatrix` and a `big.matrix` are transposed when
+#'   they are read.
 #' @param assay The name or number of the assay to read, for an `ExpressionSet`,
 #'   a `SummarizedExperiment` and its subclasses, or an `EList`. `NULL`
 #'   (default) reads `logcounts` if it exists, otherwise the only assay. Several
@@ -25,14 +26,17 @@
 #'   a `SingleCellExperiment`, which is read instead of an assay. Its cells are
 #'   the points. The default `metric` is then `"euclidean"`, as in
 #'   [FsknnParam()].
-#' @param na What to do with missing values (`NA` and `NaN`; infinite values are
-#'   always an error). `"error"` (default) says how many there are, and where
-#'   the first are. `"mean"` replaces them by the mean of the row's other values
-#'   (not under `"jaccard"` and `"sorensen"`, whose values are 0 and 1).
-#'   `"pairwise"` (`"pearson"` and `"spearman"`, with any `sign`, `"euclidean"`
-#'   and `"manhattan"`) compares each pair over the samples that both rows have:
-#'   see "Missing values" in [point_options()]. A row without any value is an
-#'   error, or isolated, as `constant` says.
+#' @param na How to treat missing values (`NA` and `NaN`). See "Missing values"
+#'   in [point_options()].
+#'   * `"error"` (default) reports how many there are, and where the first are.
+#'   * `"mean"` replaces them by the mean of the row's other values. It does not
+#'     apply to `"jaccard"` and `"sorensen"`, whose values are 0 and 1.
+#'   * `"pairwise"` compares each pair over the samples that both rows have. It
+#'     is for `"pearson"`, `"spearman"` (with any `sign`), `"euclidean"` and
+#'     `"manhattan"`.
+#'
+#'   Infinite values are always an error. A row without any value is an error,
+#'   or isolated, as `constant` says.
 #' @param min_pairs With `na = "pairwise"`, the minimum number of samples that
 #'   two neighbours must have in common. It is a whole number from 2
 #'   (`"euclidean"` and `"manhattan"`: 1) to the number of columns. `NULL`
@@ -40,30 +44,31 @@
 #'   a high correlation or a small distance is often due to chance (over two
 #'   samples r is always 1 or -1). If many values are missing, a larger number
 #'   is advisable.
-#' @param constant What to do with points for which the metric has no value
-#'   (constant rows under a correlation, rows of zeros under `"cosine"`,
-#'   `"proportional"`, `"jaccard"` and `"sorensen"`): `"error"` (default), or
-#'   `"isolate"`, which keeps them as isolated points. An isolated point has no
-#'   neighbours (`NA`), and is not a neighbour of any point. `k` must be less
-#'   than the number of the other points. Such rows of [metafeatures()] are
-#'   always left out.
+#' @param constant How to treat points for which the metric has no value. These
+#'   are constant rows under a correlation, and rows of zeros under `"cosine"`,
+#'   `"proportional"`, `"jaccard"` and `"sorensen"`. `"error"` (default) refuses
+#'   them. `"isolate"` keeps them as isolated points, which have no neighbours
+#'   (`NA`) and are not neighbours of any point. `k` must be less than the
+#'   number of the other points. Such rows of [metafeatures()] are always left
+#'   out.
 #' @param weights For `"pearson"` and `"spearman"`, a weight for each sample
-#'   (column of `x`, and of `query`), in their order or with their names.
-#'   Weights are finite and not negative. r is then the weighted correlation of
-#'   `stats::cov.wt(cor = TRUE)`, for `"spearman"` that of the ordinary average
-#'   ranks. Only the weights' proportions matter. A sample of weight 0 is left
-#'   out: its values are neither read nor ranked, and an `x` in memory is copied
-#'   without it. A row is constant if it is so on the other samples. The largest
-#'   weight may be no more than 1e15 times the smallest one above 0. `NULL`
-#'   (default): all weigh alike.
+#'   (column of `x`, and of `query`), in their order or with their names. `NULL`
+#'   (default) gives all samples the same weight. Weights are finite and not
+#'   negative, and only their proportions matter. The largest one may be no more
+#'   than 1e15 times the smallest one above 0.
+#'
+#'   The correlation r is then that of `stats::cov.wt(cor = TRUE)`, for
+#'   `"spearman"` that of the ordinary average ranks. A sample of weight 0 is
+#'   left out: its values are neither read nor ranked, and an `x` in memory is
+#'   copied without it. Whether a row is constant depends on the other samples.
 #' @param adjust For `"pearson"` and `"spearman"`, covariates of the samples
-#'   (columns of `x`, and of `query`), such as batch or age, which rows are
-#'   adjusted for: each becomes its residuals, and r is the partial correlation.
+#'   (columns of `x`, and of `query`), such as batch or age. Each row is
+#'   replaced by its residuals, and r is the partial correlation: see
+#'   "Covariates" in [point_options()]. `NULL` (default): no adjustment.
+#'
 #'   Give a formula with one side (`~ age + batch`), or the covariates as a
 #'   numeric matrix, a vector, a factor, or a data frame of these. They are in
-#'   the order of the columns, or have their names. `NULL` (default): no
-#'   adjustment. See
-#'   "Covariates" in [point_options()].
+#'   the order of the columns, or have their names.
 #' @param data A data frame with one row for each sample, in the order of the
 #'   columns or with their names as row names. It holds the variables of the
 #'   formula `adjust`. `NULL` (default) takes the sample data of a container
@@ -74,43 +79,44 @@
 #'
 #' @returns A list of class `fsknn_options` of the options that were given.
 #'
-#' @section Options that a verb does not take:
+#' @section Options that some functions do not take:
 #' `r exceptions_help()`
 #'
 #' `weights` and `adjust` are for `"pearson"` and `"spearman"`. `na =
 #' "pairwise"` is for these, too, but without `weights` and `adjust`, and also
 #' for `"euclidean"` and `"manhattan"`. [metafeatures()] have no missing values.
-#' Verbs that take a graph ([snn_graph()], [spanning_forest()],
+#' Functions that take a graph ([snn_graph()], [spanning_forest()],
 #' [undirected_edges()] and others) take none of these options: they were given
 #' when the graph was made.
 #'
 #' @section Names:
-#' All verbs match the values for points or samples by one rule. It holds for
-#' `weights`, `adjust`, `data`, `outcome`, `block`, `labels`, `groups`, `strata`
-#' and so on. The values may be a vector, a matrix, a data frame or survival
-#' times. If both the values and `x` have names, values are matched by name, in
-#' any order. A name that only one side has is an error, which says so if the
+#' All functions match the values for points or samples by one rule. It holds
+#' for `weights`, `adjust`, `data`, `outcome`, `block`, `labels`, `groups`,
+#' `strata` and so on. The values may be a vector, a matrix, a data frame or
+#' survival times.
+#'
+#' If both the values and `x` have names, values are matched by name, in any
+#' order. A name that only one side has is an error. The error says so if the
 #' names differ only by [make.names()]. If one side has no names, values are
-#' matched by position, and their number must be right. Row names of a data frame
-#' that are whole numbers do not count as names. A column of a container's own
-#' table is in the order of its samples (or rows).
+#' matched by position, and their number must be right. Row names of a data
+#' frame that are whole numbers do not count as names. A column of a container's
+#' own table is in the order of its samples (or rows).
 #'
 #' The features of a `query` are matched by name, too. If it has more features
 #' than `x`, the others are ignored.
-
 #'
 #' @section Missing values:
-#' With `na = "pairwise"`, the distance of two points under `"euclidean"` and
-#' `"manhattan"` is their mean over the m samples that both have, scaled to all
-#' d: sqrt(d / m * sum((a - b)^2)), and d / m * sum(|a - b|). A pair without
-#' missing values has its usual distance.
+#' With `na = "pairwise"`, two points are compared over the m samples that both
+#' have (of all d). Under `"euclidean"` and `"manhattan"`, the sum of
+#' differences is scaled to all d: `sqrt(d / m * sum((a - b)^2))`, and
+#' `d / m * sum(|a - b|)`. A pair without missing values has its usual distance.
 #'
-#' Under correlations, it is computed from Pearson's r over the samples that
-#' both have, as in `cor(use = "pairwise.complete.obs")`: means first, then sums
-#' of squares and products of the deviations. Under `"spearman"`, each row is
+#' Under `"pearson"`, the distance is computed from r over the common samples,
+#' as in `cor(use = "pairwise.complete.obs")`. Means come first, then sums of
+#' squares and products of the deviations. Under `"spearman"`, each row is
 #' ranked once, over its own values, and r is Pearson's of those ranks over the
-#' common samples. [stats::cor()] ranks both rows again over the common samples
-#' of each pair, so its values differ if values are missing.
+#' common samples. [stats::cor()] instead ranks both rows again for each pair,
+#' so its values differ if values are missing.
 #'
 #' Two points with fewer than `min_pairs` samples in common, or under a
 #' correlation with a row that does not vary on them, are not neighbours. Points
@@ -128,37 +134,39 @@
 #' @section Covariates:
 #' With `adjust`, each row is replaced by its residuals from the covariates and
 #' a constant, before it is scaled to length 1. The fit is by least squares
-#' (weighted if there are `weights`). So distances are those of `lm()`'s
-#' residuals, in the contract's own arithmetic (see the vignette "proofs"). They
-#' are the same to the last bit on every backend, for data in memory and in a
-#' file, for [metafeatures()] and for `query`. The correlation of residuals is
-#' the partial correlation (Yule 1907, \doi{10.1098/rspa.1907.0028}; Frisch and
-#' Waugh 1933, \doi{10.2307/1907330}). Each covariate takes a degree of freedom,
-#' so correlations between unrelated rows are larger. For p-values, edges, trees
-#' and the table of [nearest_to()] have the attribute `num_covariates`, the
-#' number of covariates that count.
+#' (weighted if there are `weights`), as in `lm()`. The correlation of residuals
+#' is the partial correlation (Yule 1907, \doi{10.1098/rspa.1907.0028}; Frisch
+#' and Waugh 1933, \doi{10.2307/1907330}). The adjustment is linear.
+#'
+#' Each covariate takes a degree of freedom, so correlations between unrelated
+#' rows are larger. For p-values, edges, trees and the table of [nearest_to()]
+#' have the attribute `num_covariates`, the number of covariates that count.
+#'
+#' The residuals have their own fixed arithmetic (see the vignette "proofs").
+#' Distances are the same to the last bit on every backend, for data in memory
+#' and in a file, for [metafeatures()] and for `query`.
 #'
 #' Text becomes a factor, and dates become numbers. Under `"spearman"`, rows are
-#' ranked and then adjusted, and covariates are ranked, too. Numbers are
-#' replaced by their ranks (over the samples that count, before interactions are
-#' computed, and each column of a matrix by itself), but factors are not.
+#' ranked and then adjusted. Numeric covariates are ranked, too, but factors are
+#' not. Ranks are over the samples that count, for each column of a matrix by
+#' itself, and before interactions are computed.
 #'
-#' * A covariate that adds nothing to a constant and those before it (a factor's
-#'   unused level, a repeated column) is dropped: its residual is at most 1.2e-7
-#'   (2^-23) of its length about its mean. In another order, others are dropped,
-#'   and last bits of r may differ.
-#' * Covariates that are missing or infinite are an error, and so are so many
-#'   that no row has a residual.
-#' * A row that the covariates explain has no residual, and no r. The root mean
-#'   square of its residuals is at most 9.1e-13 (2^-40) of the power of two that
-#'   its largest value reaches, where rounding is. It is treated as a constant
-#'   row: see `constant`.
+#' * A covariate that adds nothing to a constant and those before it is dropped,
+#'   such as a factor's unused level or a repeated column. Its residual is then
+#'   at most 1.2e-7 (2^-23) of its length about its mean. In another order,
+#'   others are dropped, and last bits of r may differ.
+#' * Covariates that are missing or infinite are an error. So are too many
+#'   covariates, with which no row has a residual.
+#' * A row that the covariates explain has no residual, and no r: it is treated
+#'   as a constant row (see `constant`). The root mean square of its residuals
+#'   is then at the level of rounding. The limit is 9.1e-13 (2^-40) times the
+#'   power of two that its largest value reaches.
 #' * A weight of 0 leaves the sample out of the fit, too.
 #' * `na = "mean"` fills in values before rows are adjusted. `na = "pairwise"`
 #'   is an error, because each pair would have its own residuals. So is
 #'   `"bicor"`, because least squares are not robust, and every metric that is
 #'   not a correlation.
-#' @seealso [run_options()] for where and how a verb runs.
+#' @seealso [run_options()] for where and how a search runs.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
@@ -174,20 +182,20 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
   collect_options()
 }
 
-#' Run options: where and how a verb runs
+#' Run options: where and how a search runs
 #'
-#' Every verb that compares points takes these options by name, with the same
-#' meaning: `knn_search(x, k = 20, backend = "cpu")`. They change time and
+#' Every function that compares points takes these options by name, with the
+#' same meaning: `knn_search(x, k = 20, backend = "cpu")`. They change time and
 #' memory, never the answer. This function collects some of them for several
 #' calls. It need not be called.
 #'
-#' Together with [point_options()], they are the `...` of the verbs. Give
+#' Together with [point_options()], they are the `...` of these functions. Give
 #' collected options as `options = `.
 #'
 #' A default for the session is set by `options()` with the prefix `fsknn.`, for
 #' instance `options(fsknn.backend = "cpu")`, for each of them except
-#' `checkpoint`. It is ignored where it does not apply: by a verb that does not
-#' take the option, or if the call gives an option that excludes it.
+#' `checkpoint`. A function that does not take the option ignores the default.
+#' So does a call with another option that excludes it.
 #'
 #' @param backend `"auto"` (default) uses CUDA if possible and otherwise the
 #'   CPU, and says so once in a session when it uses a GPU. `"cuda"` and `"cpu"`
@@ -226,15 +234,15 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
 #'
 #' @returns A list of class `fsknn_options` of the options that were given.
 #'
-#' @inheritSection point_options Options that a verb does not take
+#' @inheritSection point_options Options that some functions do not take
 #' @section Workers:
 #' With `BPPARAM`, BiocParallel starts workers, and each runs [knn_worker()] in
 #' the folder `checkpoint`, or in a temporary one. The answer is the same to the
-#' last bit, and so are errors: a failure of a worker raises the error that it
-#' would be here. A lost worker is reported by a message of class
-#' `fsknn_worker_lost`. Its task is done by others, or finally by the call
-#' itself. If no worker can work, for instance because all have another version
-#' of fsknn, it is a `fsknn_worker_error`.
+#' last bit. A failure of a worker raises the same error as a failure here. A
+#' lost worker is reported by a message of class `fsknn_worker_lost`. Its task
+#' is done by others, or finally by the call itself. If no worker can work, for
+#' instance because all have another version of fsknn, it is a
+#' `fsknn_worker_error`.
 #'
 #' * `SnowParam()` on this machine and `MulticoreParam()` need nothing else.
 #'   Other machines (`SnowParam(type = "MPI")` or with names of hosts,
@@ -257,25 +265,30 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
 #'   within a worker should say `num_threads = 1`.
 #'
 #' @section Checkpoints:
-#' With `checkpoint`, the search is divided into tasks, each of which is stored
-#' in the folder when it is done. A run may be killed by `kill -9`, by a queue's
-#' time limit or by the machine. It loses only the tasks in progress, one for
-#' each worker. Call it again with the same data and the same folder. Backend,
+#' With `checkpoint`, the search is divided into tasks. Each result is stored in
+#' the folder when its task is done. A run that is killed (by `kill -9`, by a
+#' queue's time limit, by the machine) loses only the tasks in progress, one for
+#' each worker.
+#'
+#' To continue, call again with the same data and the same folder. Backend,
 #' devices, threads, workers, chunk size and `max_memory` may differ. The answer
 #' is the same to the last bit. Several calls, and [knn_worker()] on any machine
 #' that shares the folder, may work at the same time and share the tasks. Data
 #' or arguments that would change the answer are a `fsknn_checkpoint_error` that
-#' says which. A folder with other content is refused. The digest of each file
-#' is checked before it is used. If the file of a task is damaged or from
-#' another search, this is reported and the task is done again. Damage to the
-#' file that describes the search (`fsknn-search`) is a
-#' `fsknn_checkpoint_error`. This protects against accidents, not against forged
-#' files: anyone who may write to the folder could make them. Files are
-#' therefore readable and writable only for their owner. The folder holds the
-#' points (8 bytes a value) and the results of tasks. These are usually a few
-#' times 12 bytes for each point and neighbour (with correlations, 20). It stays
-#' after the call: the same call, or [knn_collect()], then only reads it. Delete
-#' it when it is no longer needed.
+#' says which.
+#'
+#' A folder with other content is refused. The digest of each file is checked
+#' before it is used. If the file of a task is damaged or from another search,
+#' this is reported and the task is done again. Damage to the file that
+#' describes the search (`fsknn-search`) is a `fsknn_checkpoint_error`. These
+#' checks find accidents, but not forgery: anyone who may write to the folder
+#' could forge a file. Files are therefore readable and writable only for their
+#' owner.
+#'
+#' The folder holds the points (8 bytes a value) and the results of tasks. These
+#' are usually a few times 12 bytes for each point and neighbour (with
+#' correlations, 20). The folder stays after the call: the same call, or
+#' [knn_collect()], then only reads it. Delete it when it is no longer needed.
 #'
 #' For all points among themselves, a task is a pair of two blocks of the
 #' points, or a block with itself. Each pair of points is thus compared once, as
@@ -287,25 +300,28 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
 #' range.
 #'
 #' @section Data larger than memory:
-#' A `DelayedMatrix`, a `big.matrix`, a file of vectors ([read_points()]) and a
-#' sparse matrix are read by blocks of whole chunks of their file, each once. If
-#' some rows or columns of a matrix are selected in order (`h[keep, ]`), a chunk
-#' may be in two blocks and is read for each. A matrix that combines several
-#' (`rbind()`, `cbind()`) is read by rows. One whose rows are in another order
-#' than in the file is read in that order. Chunks may then be read many times,
-#' and writing a new file first (`HDF5Array::writeHDF5Array()`) saves time.
+#' A `DelayedMatrix`, a `big.matrix`, a sparse matrix and a file of vectors
+#' ([read_points()]) are read by blocks. If the dense form (8 bytes a value)
+#' fits in `max_memory`, they become a matrix in memory. Otherwise they are
+#' checked, prepared for the metric, and written to a temporary file as they are
+#' read. Blocks of the file are then searched against each other, two in memory
+#' at a time on the CPU. GPUs read them in parts. The answer is the same to the
+#' last bit.
 #'
-#' If the dense form (8 bytes a value) fits in `max_memory`, they become a
-#' matrix in memory. Otherwise they are checked, prepared for the metric, and
-#' written to a temporary file as they are read. Blocks of the file are then
-#' searched against each other, two in memory at a time on the CPU. GPUs read
-#' them in parts. The answer is the same to the last bit. The file is as large
-#' as the dense form. It has no name, so its space is free again when the call
-#' ends, for any reason. It is in `tempdir()`, or in the folder that
-#' `options(fsknn.temporary_folder = )` names. That should be on a disk, and not
-#' in memory as `/tmp` is on some systems. Too little space is a
-#' `fsknn_disk_error` before anything is read. [knn_plan()] reports all this in
-#' advance.
+#' The temporary file is as large as the dense form. It has no name, so its
+#' space is free again when the call ends, for any reason. It is in `tempdir()`,
+#' or in the folder that `options(fsknn.temporary_folder = )` names. That should
+#' be on a disk, and not in memory as `/tmp` is on some systems. Too little
+#' space is a `fsknn_disk_error` before anything is read. [knn_plan()] reports
+#' all this in advance.
+#'
+#' A block consists of whole chunks of the matrix's file, and each chunk is read
+#' once. There are exceptions. If rows or columns are selected in order
+#' (`h[keep, ]`), a chunk may be in two blocks and is read for each. A matrix
+#' that combines several (`rbind()`, `cbind()`) is read by rows. A matrix whose
+#' rows are in another order than in the file is read in that order. Chunks may
+#' then be read many times; writing a new file first
+#' (`HDF5Array::writeHDF5Array()`) saves time.
 #'
 #' With `na = "mean"`, missing values are filled in before they are written.
 #' `na = "pairwise"` is an error if any value is missing, which is known when
@@ -315,12 +331,12 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
 #' rownames(x) <- paste0("gene", 1:200)
-#' # keep what is done in a folder
+#' # store finished tasks in a folder
 #' folder <- tempfile()
 #' threshold_graph(x, 0.7, subset = "gene7", checkpoint = folder)
 #' unlink(folder, recursive = TRUE)
 #'
-#' # for the session
+#' # defaults for the session
 #' before <- options(fsknn.backend = "cpu", fsknn.num_threads = 2)
 #' knn_search(x, k = 3)
 #' options(before)
@@ -369,16 +385,20 @@ option_default <- function(option) {
 
 # The verbs that take options.
 option_verbs <- c(
-  "knn_search", "knn_graph", "knn_query", "within_search", "within_query",
-  "threshold_graph", "mutual_pairs", "pair_histogram", "pair_connectivity",
-  "mst_knn.default", "nearest_to", "edge_stability", "edge_significance",
-  "compare_neighbours", "knn_predict", "knn_impute", "knn_impute_error",
-  "knn_plan", "module_summary", "threshold_triples", "nearest_triples",
-  "triple_histogram", "triple_plan"
+  "knn_search", "knn_graph", "knn_query", "knn_index", "within_search",
+  "within_query", "threshold_graph", "mutual_pairs", "pair_histogram",
+  "pair_connectivity", "mst_knn.default", "nearest_to", "edge_stability",
+  "edge_significance", "compare_neighbours", "knn_predict", "knn_impute",
+  "knn_impute_error", "knn_plan", "module_summary", "threshold_triples",
+  "nearest_triples", "triple_histogram", "triple_plan"
 )
 
-# Is this the frame of a verb that takes the option?
+# Is this the frame of a verb that takes the option? With an index, point
+# options can't be changed.
 takes_option <- function(frame, option) {
+  if (is_index(get0("x", frame, inherits = FALSE))) {
+    return(FALSE)
+  }
   called <- function_of(frame)
   verbs <- Filter(
     function(name) identical(called, get(name, topenv())), option_verbs
@@ -407,6 +427,10 @@ exceptions <- list(
     ),
     options = c("BPPARAM", "checkpoint"),
     why = "Its work is too short, or too connected, to be divided into tasks."
+  ),
+  list(
+    verbs = "knn_index", options = c("BPPARAM", "checkpoint"),
+    why = "It does not search. Give them to the search."
   ),
   list(
     verbs = "knn_impute_error", options = "checkpoint",
@@ -497,7 +521,8 @@ needs_all_values <- list(
 # Returns the entry of such a table for a verb and an option, or NULL.
 entry_for <- function(table, verb, option = NULL) {
   for (entry in table) {
-    if (verb %in% entry$verbs && (is.null(option) || option %in% entry$options)) {
+    if (verb %in% entry$verbs &&
+          (is.null(option) || option %in% entry$options)) {
       return(entry)
     }
   }
@@ -519,7 +544,8 @@ exceptions_help <- function() {
       row(entry$verbs, "`na = \"pairwise\"`", entry$why)
     }, "")
   )
-  paste(c("| verb | not | why |", "| --- | --- | --- |", rows), collapse = "\n")
+  head <- c("| function | does not take | reason |", "| --- | --- | --- |")
+  paste(c(head, rows), collapse = "\n")
 }
 
 # The default metric. Reduced dimensions are made for Euclidean distances: a
@@ -531,7 +557,17 @@ default_metric <- function(dimred) {
 # Returns the checked options of a verb, from its `...` and its arguments
 # `metric` and `sign`. `verb` is its name in the tables above.
 verb_options <- function(verb, ..., .call = caller_env()) {
-  check_options(options_given(verb, ..., .call = .call), verb, .call)
+  given <- options_given(verb, ..., .call = .call)
+  x <- get0("x", .call, inherits = FALSE)
+  if (!is_index(x)) {
+    return(check_options(given, verb, .call))
+  }
+  arguments <- names(formals(function_of(.call)))
+  for (name in intersect(c("metric", "sign"), arguments)) {
+    # The default of the verb is not that of the index.
+    if (eval(call("missing", as.name(name)), .call)) given[[name]] <- NULL
+  }
+  options_with_index(x, given, verb, .call)
 }
 
 # The same, unchecked.

@@ -1,10 +1,10 @@
 #' Connectivity over all pairs
 #'
-#' Computes the connectivity of each point in a weighted correlation network of
-#' all n points: the sum of its similarities to all others, raised to a power.
-#' Several powers are computed at once, in one pass over all n (n - 1) / 2
-#' pairs, without a matrix of them. Memory holds only the points, and up to 16
-#' numbers for each point and power.
+#' Computes the connectivity of each point in a weighted correlation network.
+#' This is the sum of its similarities to all other points, each raised to a
+#' power. One pass over all n (n - 1) / 2 pairs computes several powers, without
+#' a matrix of pairs. Memory holds only the points, and up to 16 numbers for
+#' each point and power.
 #'
 #' @details
 #' The similarity of a correlation r is |r| for `type = "unsigned"` and (1 + r)
@@ -28,11 +28,11 @@
 #'   = "isolate"` leaves points without a value out of all sums and gives them
 #'   `NA`.
 #'
-#' @returns A list of class `fsknn_pair_connectivity`: `k`, a matrix with a row
-#'   for each point, with its name, and a column for each power; `powers`,
-#'   `type`, `metric`, `weighted` and `num_covariates`. [soft_threshold()] makes
-#'   WGCNA's table from it. `as.data.frame()` gives `name` (or number), `power`
-#'   and `k`.
+#' @returns A list of class `fsknn_pair_connectivity`. Its element `k` is a
+#'   matrix with a row for each point (with its name) and a column for each
+#'   power. The others are `powers`, `type`, `metric`, `weighted` and
+#'   `num_covariates`. [soft_threshold()] computes WGCNA's table from it.
+#'   `as.data.frame()` gives `name` (or number), `power` and `k`.
 #' @section Errors:
 #' As for [knn_search()], of class `fsknn_argument_error`.
 #' @inheritSection pair_histogram Missing values

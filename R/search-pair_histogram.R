@@ -1,9 +1,9 @@
 #' Histograms of all pairs
 #'
-#' Counts how many of all n (n - 1) / 2 pairs of points have a similarity, or a
-#' distance, in each of some bins, exactly and without storing any pair. So one
-#' can choose the threshold of a graph in advance, even for more points than a
-#' matrix of all pairs could hold.
+#' Counts the pairs of points in bins of similarity or distance. All n (n - 1) /
+#' 2 pairs are counted exactly, and none is stored. Use it to choose the
+#' threshold of a graph in advance, even for too many points for a matrix of all
+#' pairs.
 #'
 #' @details
 #' A pair is counted by the exact double that [threshold_graph()] and
@@ -14,16 +14,20 @@
 #'
 #' On CPUs, under correlations, the cosine and the Euclidean distance, a pair is
 #' first compared in 16-bit integers, which give an interval. If the interval is
-#' within one bin, the pair is counted there. Others, near a break, are computed
-#' in double: `vignette("proofs")` has the proof. If bins are narrower than
-#' twice the interval (about 6e-4 of r for 300 samples), all pairs are. If all
-#' values are 0 and 1, common bits are counted instead, also under Manhattan
-#' distances, Proportional Similarity, Jaccard and Sorensen. For these four, and
-#' the Euclidean distance, counts are exact for bins of any width. Under other
-#' metrics, and with `na = "pairwise"` if values are missing, all pairs are
-#' computed in double, which takes longer. GPUs compute all pairs in double, but
-#' not over common samples: with missing values and `na = "pairwise"`, the CPU
-#' counts.
+#' within one bin, the pair is counted there. Other pairs, near a break, are
+#' computed in double (`vignette("proofs")` has the proof). If bins are narrower
+#' than twice the interval (about 6e-4 of r for 300 samples), all pairs are
+#' computed in double.
+#'
+#' If all values are 0 and 1, common bits are counted instead, also under
+#' Manhattan distances, Proportional Similarity, Jaccard and Sorensen. For these
+#' four, and for the Euclidean distance, such counts are exact for bins of any
+#' width.
+#'
+#' Under other metrics, and with `na = "pairwise"` if values are missing, all
+#' pairs are computed in double, which takes longer. GPUs compute all pairs in
+#' double. They can't compare pairs over common samples, so the CPU counts if
+#' values are missing and `na = "pairwise"`.
 #'
 #' @inheritParams within_search
 #' @param breaks The breaks between bins: two or more ascending numbers, of
@@ -33,9 +37,10 @@
 #'   all pairs are computed once more, in double. (There are fewer bins if there
 #'   are not enough doubles between the two ends.)
 #' @param value `"similarity"` or `"distance"`. `NULL` (default) is the
-#'   similarity if the metric has one: r for correlations (|r| with
-#'   `sign = "absolute"`, -r with `sign = "negative"`), the cosine, and that of
-#'   [threshold_graph()] for `"proportional"`, `"jaccard"` and `"sorensen"`.
+#'   similarity if the metric has one, otherwise the distance. The similarity is
+#'   r for correlations (|r| with `sign = "absolute"`, -r with
+#'   `sign = "negative"`), and the cosine. For `"proportional"`, `"jaccard"` and
+#'   `"sorensen"` it is that of [threshold_graph()].
 #' @param ... [Point options][point_options()] and [run
 #'   options][run_options()], by name, or collected as `options = `. `constant
 #'   = "isolate"` counts no pair of a point without a value.
@@ -53,20 +58,22 @@
 #'     the search.
 #'
 #'   `as.data.frame()` gives a row for each bin: `lower`, `upper`, `count`, and
-#'   `share` of all pairs. `summary()` gives, for each break but the last, the
-#'   pairs from there upwards (for a distance: those below), their share, and
-#'   their average number for a point. `plot()` draws the bins and needs
-#'   ggplot2. The result does not depend on the number of threads or GPUs, and
-#'   only `exact` depends on the backend.
+#'   `share` of all pairs. `summary()` gives a row for each break but the last.
+#'   It has the pairs from there upwards (for a distance: those below), their
+#'   share, and their average number for a point. `plot()` draws the bins and
+#'   needs ggplot2.
+#'
+#'   The result does not depend on the number of threads or GPUs, and only
+#'   `exact` depends on the backend.
 #' @section Errors:
-#' Errors are those of [knn_search()], of class `fsknn_argument_error`, also for
-#' breaks that are not ascending and for a similarity of a metric that has none.
-#' A distance beyond the range of a double is a `fsknn_range_error`.
+#' Errors are those of [knn_search()]. Breaks that are not ascending, and a
+#' similarity of a metric that has none, are of class `fsknn_argument_error`. A
+#' distance beyond the range of a double is a `fsknn_range_error`.
 #' @section Missing values:
-#' `na` and `min_pairs` have the same meaning as in [knn_search()], whose help
-#' has the section "Missing values". Under `na = "pairwise"`, a pair with fewer
-#' than `min_pairs` samples in common, or with a row that does not vary on them,
-#' has no value. It is in no bin, and counts 0 in a sum.
+#' For the options `na` and `min_pairs`, see "Missing values" in
+#' [point_options()]. With `na = "pairwise"`, some pairs have no value. They
+#' have fewer than `min_pairs` samples in common, or, under a correlation, a row
+#' that does not vary on these. Such a pair is in no bin, and counts 0 in a sum.
 #' @inherit knn_search references
 #' @seealso [threshold_graph()] and [within_search()] for the pairs themselves,
 #'   [pair_connectivity()] for sums over them.

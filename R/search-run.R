@@ -52,9 +52,15 @@ find_whole <- function(search, call) {
   values <- search$points$values
   queries <- search$queries$values
   started <- Sys.time()
-  found <- in_core(
-    ask_core(search$held %||% values, queries, search$request), call
-  )
+  if (!is.null(search$index) && is_within(search$request) && is.null(queries)) {
+    # The core does not sample held points first.
+    check_room(list(values = values, request = search$request), call)
+  }
+  found <- ask_core(search$held %||% values, queries, search$request)
+  if (!is.null(search$index)) {
+    note_found(search$index, search$request, found)
+  }
+  found <- in_core(found, call)
   seconds <- as.double(Sys.time() - started, units = "secs")
   remember_search(values, queries, search$request, found$stats, seconds)
   found

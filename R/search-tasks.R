@@ -30,7 +30,8 @@ new_task_plan <- function(work, options) {
   list(kind = kind, size = as.integer(size))
 }
 
-# The kind depends only on what the answer depends on, whoever makes the folder.
+# The kind depends only on what determines the answer, so that every process
+# that makes the folder chooses the same.
 is_met_by_blocks <- function(work) {
   request <- work$request
   is.null(work$queries) && is.null(request$subset) &&

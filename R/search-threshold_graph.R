@@ -1,19 +1,23 @@
 #' The graph of all pairs above a similarity
 #'
-#' Joins every two points whose similarity is at least `min_similarity`,
-#' whatever their number: the relevance or co-expression network of a hard
-#' threshold.
+#' Connects every two points whose similarity is at least `min_similarity`. This
+#' is a relevance or co-expression network with a hard threshold. A point may
+#' have any number of edges.
 #'
-#' Similarity is r for correlations (|r| with `sign = "absolute"`, -r with
-#' `sign = "negative"`), the cosine, 2 sum(min(a, b)) / sum(a + b) for
-#' `"proportional"` and `"sorensen"`, and sum(a & b) / sum(a | b) for
-#' `"jaccard"`. Its double, which is rounded once, is compared, rather than 1 -
-#' distance, which has lost its last bits. Metrics that measure lengths, such as
-#' `"euclidean"`, have no similarity, and neither has `"inner_product"`: see
-#' [within_search()].
+#' @details
+#' The similarity is
+#' * r for correlations (|r| with `sign = "absolute"`, -r with
+#'   `sign = "negative"`), and the cosine;
+#' * `2 sum(min(a, b)) / sum(a + b)` for `"proportional"` and `"sorensen"`;
+#' * `sum(a & b) / sum(a | b)` for `"jaccard"`.
+#'
+#' The search compares the similarity itself, which is rounded once. It does not
+#' compare 1 - distance, which has lost the last bits. Metrics that measure
+#' lengths, such as `"euclidean"`, have no similarity, and neither has
+#' `"inner_product"`: see [within_search()].
 #'
 #' With `na = "pairwise"`, the correlation of two points is over the samples
-#' that both have, as in `cor(use = "pairwise.complete.obs")`. This is a
+#' that both have: see "Missing values" in [point_options()]. This is a
 #' co-expression network of data with missing values.
 #'
 #' @param x The points, as for [knn_search()]. If there are row names (column
@@ -24,26 +28,28 @@
 #'   (`"pearson"` by default, even with `dimred`), `"cosine"`, `"proportional"`,
 #'   `"jaccard"` or `"sorensen"`.
 #' @param subset The points whose edges are returned, as for [knn_search()],
-#'   without repeats: the edges of the whole graph that have one of them at
-#'   either end, or at both. The other points are vertices, too.
+#'   without repeats. The result has the edges of the whole graph with at least
+#'   one end in `subset`. The other points are vertices, too.
 #' @param min_similarity The minimum similarity, one number: between -1 and 1
 #'   for correlations and cosine, between 0 and 1 otherwise.
-#' @param file,format Path of a file to which the edges are written during the
-#'   search, so that they need not fit in memory, and its format. `max_memory`
-#'   then limits the part in memory. The format is `"csv"`, the columns of the
-#'   data frame with all digits. Or it is `"comet"`, CoMet's records, for
-#'   similarities of at least 0; or `"comet_bytes"`, one byte for each of all
-#'   pairs, for `"proportional"` and `"sorensen"` with `min_similarity = 0`,
-#'   which the CPU computes (see [write_edges()]). The default is the ending of
-#'   `file`, such as `.csv` or `.csv.gz`. `NULL` (default) writes no file. Not
-#'   with `subset`, `BPPARAM`, `checkpoint` or `na = "pairwise"`.
+#' @param file Path of a file to which the edges are written during the search.
+#'   They then need not fit in memory; `max_memory` limits the part in memory.
+#'   `NULL` (default) writes no file. It can't be combined with `subset`,
+#'   `BPPARAM`, `checkpoint` or `na = "pairwise"`.
+#' @param format The format of `file` (see [write_edges()]). The default is the
+#'   ending of `file`, such as `.csv` or `.csv.gz`.
+#'   * `"csv"`: the columns of the data frame with all digits.
+#'   * `"comet"`: CoMet's records, for similarities of at least 0.
+#'   * `"comet_bytes"`: one byte for each of all pairs. It is for
+#'     `"proportional"` and `"sorensen"` with `min_similarity = 0`, and the CPU
+#'     computes it.
 #'
 #' @returns A data frame of class `fsknn_edges` with each pair of points once,
 #'   in the order of `from`, the earlier one in `x`, then of distance:
 #'   * `from`, `to`: the points, as row names of `x` if it has any (character),
 #'     otherwise as row numbers (integer);
 #'   * `distance`: double, as in [knn_search()];
-#'   * `correlation`: for correlations only, the signed r, whatever `sign` is;
+#'   * `correlation`: for correlations only, the signed r, for every `sign`;
 #'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only,
 #'     the double that was compared.
 #'
@@ -57,8 +63,8 @@
 #' @section Errors:
 #' Errors are those of [knn_search()]. The pairs are counted before memory for
 #' them is allocated. If they do not fit in it, or exceed the 2^31 - 1 rows of a
-#' data frame, it is a `fsknn_size_error`. It says which `min_similarity` would
-#' fit.
+#' data frame, the call is a `fsknn_size_error`. It reports a `min_similarity`
+#' with which they would fit.
 #' @inheritSection within_search Missing values
 #' @inherit knn_search references
 #' @seealso [knn_graph()] for a fixed number of neighbours of each point,

@@ -1,25 +1,23 @@
 #' All neighbours within a distance
 #'
 #' `within_search()` finds, for each row of a matrix, all other rows whose
-#' distance is at most `distance`; `within_query()` finds them for the rows of
-#' `query`. Distances are those of [knn_search()], to the last bit, and so is
-#' the test: a pair whose distance equals the limit counts.
+#' distance is at most `distance`. `within_query()` finds them for the rows of
+#' `query`. Distances are those of [knn_search()], to the last bit. A pair whose
+#' distance equals the limit counts.
 #'
 #' The pairs are counted before memory for them is allocated. If they would not
 #' fit, the call stops with an error that says how many there are and what
 #' distance would fit.
 #'
 #' With `BPPARAM` or `checkpoint`, pairs are found and counted task by task. A
-#' sample of all pairs is examined first, so that far too many are refused at
-#' once. If there are slightly too many, the error comes when the tasks have
-#' filled the memory. The distance that would fit is then a conservative
-#' estimate.
+#' sample of all pairs is examined first, so that far too many pairs are an
+#' error at once. Slightly too many are an error when the tasks have filled the
+#' memory. The distance that would fit is then a conservative estimate.
 #'
 #' @inheritParams knn_search
-#' @param distance The largest distance that counts: one number, or one for each
-#'   point whose neighbours are requested (of `x`, `subset` or `query`), in
-#'   their order or with their names. It must not be below 0, except under
-#'   `"inner_product"`.
+#' @param distance The largest distance of a neighbour: one number, or one for
+#'   each point (of `x`, `subset` or `query`), in their order or with their
+#'   names. It must not be below 0, except under `"inner_product"`.
 #'
 #' @param ... [Point options][point_options()] and [run
 #'   options][run_options()], by name, or collected as `options = `. `constant
@@ -39,19 +37,24 @@
 #'   point itself.
 #' @section Errors:
 #' Errors are those of [knn_search()]. Too many pairs for the free memory are a
-#' `fsknn_size_error` with the fields `pairs`, `most` (the number that fits) and
+#' `fsknn_size_error`. Its fields are `pairs`, `most` (the number that fits) and
 #' `fits` (a distance within which all would fit).
 #' @section Missing values:
-#' `na` and `min_pairs` have the same meaning as in [knn_search()], whose help
-#' has the section "Missing values": the distances are the same, to the last
-#' bit. Under `na = "pairwise"`, a pair with fewer than `min_pairs` samples in
-#' common, or with a row that does not vary on them, is within no distance. If
-#' values are missing, such pairs are found only on the CPU. `backend = "auto"`
-#' uses it and says so once in a session; `"cuda"` is an error.
+#' For the options `na` and `min_pairs`, see "Missing values" in
+#' [point_options()]. Distances are those of [knn_search()], to the last bit.
+#' With `na = "pairwise"`, some pairs are never neighbours. They have fewer than
+#' `min_pairs` samples in common, or, under a correlation, a row that does not
+#' vary on these.
+#'
+#' If values are missing, only the CPU compares pairs over common samples.
+#' `backend = "auto"` uses it and says so once in a session; `"cuda"` is an
+#' error.
 #' @inherit knn_search references
-#' @seealso [point_options()] and [run_options()] for the options of all verbs,
-#'   [threshold_graph()] for an edge data frame of all pairs above a
-#'   correlation, [knn_search()] for a fixed number of neighbours.
+#' @seealso
+#'   * [point_options()] and [run_options()] for the options of all functions;
+#'   * [threshold_graph()] for an edge data frame of all pairs above a
+#'     correlation;
+#'   * [knn_search()] for a fixed number of neighbours.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)

@@ -1,130 +1,163 @@
-#' Which neighbours differ between two groups of samples
+#' Compare the neighbours of points between two groups of samples
 #'
-#' Builds the kNN graph within each of two groups of samples, and says for each
-#' point how far its two lists of neighbours agree and how much its correlation
-#' to them changes, and for each edge how much its correlation changes. What
-#' chance would give is found by permuting the groups and searching again.
+#' Builds the kNN graph within each of two groups of samples. For each point, it
+#' reports how far the two lists of neighbours agree and how much the point's
+#' correlation with its neighbours changes. For each edge, it reports how much
+#' the correlation changes. P-values come from permutations of the groups, each
+#' followed by a new search.
 #'
 #' @details
-#' **Of a point**, with lists A and B of k neighbours in the two groups:
-#' * `shared` is their number in common, `jaccard` that over the number in
-#'   either;
+#' **Statistics of a point.** Let A and B be its lists of k neighbours in the
+#' two groups:
+#' * `shared` is the number of neighbours in both lists. `jaccard` is that
+#'   number divided by the number of neighbours in either list.
 #' * `rbo` is the rank-biased overlap (Webber, Moffat and Zobel 2010), in which
-#'   the agreement among the nearest counts most: the mean over depths d of the
-#'   share of neighbours in common among the first d, weighted by
-#'   `persistence`^d. It is the *extrapolated* form, which takes the share at
-#'   depth k for all depths beyond: 1 for equal lists, 0 for lists with nothing
-#'   in common;
-#' * `correlation_1` and `correlation_2` are the means of its correlations, in
-#'   each of the groups, to the points of either list (of |r| with
-#'   `sign = "absolute"`, of -r with `"negative"`), and `change` is the second
-#'   less the first.
+#'   the nearest neighbours count most. It is the mean over depths d of the
+#'   proportion of the first d neighbours that both lists share, weighted by
+#'   `persistence`^d. It is the *extrapolated* form, which uses the proportion
+#'   at depth k for all greater depths. Equal lists have 1, and lists without a
+#'   common neighbour have 0.
+#' * `correlation_1` and `correlation_2` are means of the point's correlations
+#'   in each group, over the points of either list. They are means of |r| with
+#'   `sign = "absolute"`, and of -r with `"negative"`.
+#' * `change` is `correlation_2` minus `correlation_1`.
 #'
-#' **Of an edge**, an edge of either group's graph, `change` is the difference
-#' of Fisher's z, atanh(r), the second group's less the first's, of the signed r
-#' whatever `sign` is. |r| above 1 - 1e-12 counts as that.
+#' **Statistic of an edge.** The edges are those of either group's graph.
+#' `change` is the difference of Fisher's z = atanh(r), the second group minus
+#' the first. It uses the signed r for every `sign`. Values of |r| above 1 -
+#' 1e-12 are replaced by 1 - 1e-12.
 #'
-#' **Permutations.** In each the groups' labels are dealt out anew (within
-#' `strata`), to samples whose values were centred within their group and
-#' brought to the same spread there, and both graphs are *searched for again*:
-#' edges are listed since they are near, so that one that is near by chance in
-#' one group is less so in the other. A p-value for two correlations that were
-#' not chosen would call a third of the edges of pure noise significant, and so
-#' none is given. The permutations are drawn first, by R's random numbers:
-#' [set.seed()] repeats an answer on any backend.
+#' **Permutations.** First, the values are centred within their group and scaled
+#' to the same spread in both groups. Each permutation then reassigns the group
+#' labels to the samples (within `strata`), and both graphs are *searched
+#' again*. The permutations are drawn by R's random numbers before the search.
+#' After [set.seed()], an answer is reproducible on any backend.
 #'
-#' * `p_rbo`: the share of permutations (with what was observed as one of them:
-#'   (b + 1) / (B + 1), Phipson and Smyth 2010) in which the point's overlap is
-#'   as low. Lists often share nothing by chance alone, and all such ties count
-#'   against the point.
-#' * `p_change`: in which its change is as far from the mean of all of them.
-#' * `p_rbo_adjusted`, `p_change_adjusted`: family-wise, by the smallest
-#'   p-value of all points in each permutation (Westfall and Young 1993). Ranks
-#'   would tie there: with fewer permutations than points some point is at its
-#'   most extreme in every permutation. So a point's p-value is told there by
-#'   the number of its standard deviations from its mean, both over all
-#'   permutations and what was observed.
-#' * of edges, `p_value`: the share of permutations in which some edge of the
-#'   point (`from`), to whatever neighbour, changes as much; `p_adjusted`: in
-#'   which any edge of either graph does.
+#' The new search is necessary because edges are selected for being near. An
+#' edge that is near by chance in one group is usually less near in the other. A
+#' p-value for two correlations that were not selected would call a third of the
+#' edges of pure noise significant.
 #'
-#' @section Null and what is not controlled:
-#' The null: the two groups differ in no more than the mean and the spread of
-#' each point, so that, those taken away, samples (of one stratum) can be
-#' exchanged. Any other difference in how points vary together may be found,
-#' such as a cluster of samples within one group, another shape of the
-#' distribution, an outlier, or samples that are not independent.
+#' **P-values.** All are (b + 1) / (B + 1), where b of the B permutations are at
+#' least as extreme as the data (Phipson and Smyth 2010). For a point:
+#' * `p_rbo`: b counts the permutations in which the point's overlap is as low
+#'   or lower. Lists often share nothing by chance alone, and all such ties
+#'   count against the point.
+#' * `p_change`: b counts the permutations in which the point's change is as far
+#'   or farther from its mean over all permutations and the observed value.
+#' * `p_rbo_adjusted` and `p_change_adjusted` control the family-wise error
+#'   rate. They use the most extreme of all points in each permutation (Westfall
+#'   and Young 1993). A point's statistic is first standardised by its own mean
+#'   and standard deviation, over all permutations and the observed value. Ranks
+#'   would tie: with fewer permutations than points, some point has its most
+#'   extreme rank in every permutation.
 #'
-#' Exchanging is exact for known means and spreads; with those of the samples
-#' themselves it is nearly so, for all but the smallest groups (see
-#' `inst/bench/calibration_contrast.R`, whose figures are in the site's article
-#' "calibration"). Where values have heavy tails or outliers, `"spearman"` is
-#' safer: with Pearson's r of t-distributed values (3 degrees of freedom, 20
-#' samples a group) some edge has a `p_adjusted` below 0.05 in 14% of data sets
-#' of no difference, with Spearman's in 5%.
+#' For an edge:
+#' * `p_value`: b counts the permutations in which some edge of the point
+#'   `from`, to any neighbour, changes as much or more.
+#' * `p_adjusted`: b counts the permutations in which any edge of either graph
+#'   does.
 #'
-#' Where `strata` are given, the groups' difference of means is taken to be the
-#' same in each stratum; what differs between strata stays in the correlations,
+#' @section Null hypothesis:
+#' The two groups differ at most in the mean and the spread of each point. After
+#' both are removed, samples (of one stratum) are exchangeable. Any other
+#' difference in how points vary together may therefore be significant. Examples
+#' are a cluster of samples within one group, another shape of the distribution,
+#' an outlier, or samples that are not independent.
+#'
+#' The permutations are exact for known means and spreads. With estimates from
+#' the samples they are nearly exact, except for the smallest groups. See
+#' `inst/bench/calibration_contrast.R` and its results in the site's article
+#' "calibration".
+#'
+#' If `strata` are given, the difference of the groups' means is assumed to be
+#' the same in each stratum. Shifts between strata remain in the correlations,
 #' as in those of [knn_graph()].
 #'
-#' Family-wise p-values hold where no point differs at all (weak control). Where
-#' some do, so do the lists of their neighbours: a list is of other points. And
-#' p-values that are not adjusted are one for each point or edge: of 1,000, 50
-#' are below 0.05 by chance. No false-discovery rate is given: with B
-#' permutations no p-value is below 1 / (B + 1), which thousands of points need.
+#' @section What is not controlled:
+#' * Heavy tails and outliers. We simulated t-distributed values (3 degrees of
+#'   freedom) without a difference, with 20 samples in each group. With
+#'   Pearson's r, some edge has a `p_adjusted` below 0.05 in 14% of data sets,
+#'   with Spearman's in 5%. So `"spearman"` is safer for such values.
+#' * Strata of unequal spread. Spreads are equalised within groups, and not
+#'   within `strata`. The family-wise error rate may then exceed its nominal
+#'   level.
+#' * Some points that differ. Family-wise p-values hold if no point differs at
+#'   all (weak control). If some points differ, the lists of their neighbours,
+#'   which contain other points, differ too.
+#' * Several points without adjustment. `p_rbo`, `p_change` and the `p_value` of
+#'   an edge are each for one point or edge. Of 1,000 points without a
+#'   difference, up to about 50 have a p-value below 0.05.
+#'
+#' No false-discovery rate is given. With B permutations no p-value is below 1 /
+#' (B + 1), and thousands of points would need smaller ones.
+#'
+#' The tests have little power in small groups: a module that dissolves in one
+#' of two groups of 20 samples is often missed. A large p-value is therefore no
+#' evidence that a point keeps its neighbours.
 #'
 #' @section Options:
-#' There is no `subset`, since what is family-wise is over all points; and no
-#' `BPPARAM` or `checkpoint`: points are sent to a GPU (or prepared) once for
-#' all permutations, each of which is two searches by all threads or GPUs. With
-#' `na = "pairwise"` each pair would have samples of its own: that is an error.
-#' Correlations only: other metrics see the means that are taken away. To take
-#' out a confounder, give what `limma::removeBatchEffect()` leaves with the
-#' groups in its `design`.
+#' `metric` must be a correlation, because other metrics depend on the means
+#' that are removed. There is no `subset`, because the family-wise p-values are
+#' over all points. `na = "pairwise"` is an error, because each pair would have
+#' its own samples.
+#'
+#' `adjust` is not possible, because groups would have residuals of their own in
+#' each permutation. To remove a confounder, first apply
+#' `limma::removeBatchEffect()` with the groups in its `design`, and give the
+#' result as `x`.
+#'
+#' The points are prepared (or sent to a GPU) once for all permutations. Each
+#' permutation is two searches by all threads or GPUs.
 #'
 #' @param x The points, as for [knn_search()], held in memory, with the samples
-#'   of both groups. Or a list of two of these with the same points, matched by
-#'   name where both have names; names of the list, if any, name the groups.
+#'   of both groups. It may also be a list of two such data sets with the same
+#'   points, which are matched by name if both have names. Names of the list, if
+#'   any, name the groups.
 #' @param groups The group of each sample (column of `x`): a factor or a vector
-#'   with two different values, `NA` for samples to leave out; in the order of
-#'   the samples, or with their names. Beside an
-#'   `ExpressionSet` or a `SummarizedExperiment` also the name of a column of
-#'   its sample data. Group 1 is the first level (in sorted order where it is no
-#'   factor). `NULL` (default) where `x` is a list.
+#'   with two different values, and `NA` for samples to leave out. Values are in
+#'   the order of the samples, or have their names. For an `ExpressionSet` or a
+#'   `SummarizedExperiment`, it may be the name of a column of its sample data.
+#'   Group 1 is the first level of a factor, or the first value in sorted order.
+#'   `NULL` (default) if `x` is a list.
 #' @param k Number of neighbours of each point, as for [knn_search()].
-#' @param metric,sign One of the correlations, `"pearson"` (default),
-#'   `"spearman"` or `"bicor"`, and what of it is near: see [knn_search()].
-#' @param permutations How many permutations, 100 by default. `NULL`: none, and
-#'   no p-values.
-#' @param strata `NULL` (default), or a value for each sample, given as `groups`
-#'   are: labels are permuted among samples with the same value only.
-#' @param persistence How much deeper ranks count in `rbo`, above 0 and below 1:
-#'   with 0.9 (default) the first 10 have 86% of the weight.
-#' @param ... [Point options][point_options()] and [run
-#'   options][run_options()], by name, or collected as `options = `. A point
-#'   that is constant in either group counts as constant: `constant =
-#'   "isolate"` leaves it without neighbours in both, with `NA` in `points`.
-#'   `na = "mean"` takes the mean of the row's values in the sample's group. A
-#'   sample keeps its weight when its label is permuted.
-#' @inheritParams knn_search
+#' @param metric,sign The correlation, `"pearson"` (default), `"spearman"` or
+#'   `"bicor"`, and which correlations count as near: see [knn_search()].
+#' @param permutations Number of permutations, 100 by default. `NULL` does none
+#'   and gives no p-values.
+#' @param strata `NULL` (default), or a value for each sample, given like
+#'   `groups`. Labels are permuted only among samples with the same value.
+#' @param persistence The weight of deeper ranks in `rbo`, above 0 and below 1.
+#'   With 0.9 (default), the first 10 ranks have 86% of the weight.
+#' @param ... [Point options][point_options()] and [run options][run_options()],
+#'   by name, or collected as `options = `. A point that is constant in either
+#'   group counts as constant: `constant = "isolate"` leaves it without
+#'   neighbours in both groups, and with `NA` in `points`. `na = "mean"` uses
+#'   the mean of the row's values in the sample's group. A sample keeps its
+#'   weight when its label is permuted.
 #'
 #' @returns An object of class `fsknn_contrast`, a list of
-#'   * `points`: a data frame with a row for each point, in order: `point` (name
-#'     or number), `shared`, `jaccard`, `rbo`, `correlation_1`, `correlation_2`,
-#'     `change`; and, from permutations, `rbo_expected` (the mean over them),
-#'     `p_rbo`, `p_rbo_adjusted`, `p_change` and `p_change_adjusted`;
+#'   * `points`: a data frame with a row for each point, in order. Its columns
+#'     are `point` (name or number), `shared`, `jaccard`, `rbo`,
+#'     `correlation_1`, `correlation_2` and `change`. With permutations, it also
+#'     has `rbo_expected` (the mean over permutations), `p_rbo`,
+#'     `p_rbo_adjusted`, `p_change` and `p_change_adjusted`;
 #'   * `edges`: a data frame with a row for each edge of either graph, those of
-#'     a point together: `from`, `to`, `rank_1` and `rank_2` (`NA` in the graph
-#'     that does not have it), `correlation_1`, `correlation_2` (signed),
-#'     `change`, and from permutations `p_value` and `p_adjusted`;
-#'   * `groups`: the number of samples of each; and `k`, `metric`, `sign`,
-#'     `weighted`, `permutations`, `persistence` and `num_features`.
+#'     a point together. Its columns are `from`, `to`, `rank_1` and `rank_2`
+#'     (`NA` if that graph lacks the edge), `correlation_1`, `correlation_2`
+#'     (signed) and `change`. With permutations, it also has `p_value` and
+#'     `p_adjusted`;
+#'   * `groups`: the number of samples in each group;
+#'   * `k`, `metric`, `sign`, `weighted`, `permutations`, `persistence` and
+#'     `num_features`.
 #'
-#'   `as.data.frame()` gives the points, or `what = "edges"`; `summary()` counts
-#'   what is below `alpha`; `plot()` draws the `n` points that changed most
-#'   `by = "rbo"` or `"change"`, in order of p-value (adjusted, then not), then
-#'   of size. It needs ggplot2. With permutations p-values of both take 16 bytes
-#'   for each point and permutation.
+#'   `as.data.frame()` returns the points, or the edges with `what = "edges"`.
+#'   `summary()` counts the p-values below `alpha`. `plot()` draws the `n`
+#'   points that changed most. They are ordered by p-value (adjusted, then
+#'   unadjusted), and then by the size of the change. It needs ggplot2.
+#'
+#'   With permutations, the values for the p-values take 16 bytes of memory for
+#'   each point and permutation.
 #' @inheritSection knn_search Errors
 #' @references
 #' Webber W, Moffat A, Zobel J (2010). A similarity measure for indefinite
@@ -137,11 +170,11 @@
 #' Phipson B, Smyth GK (2010). Permutation P-values should never be zero.
 #' *Statistical Applications in Genetics and Molecular Biology* 9(1): 39.
 #' \doi{10.2202/1544-6115.1585}
-#' @seealso [knn_graph()] for the graph of one group, [combine_graphs()] for
-#'   what two graphs have in common.
+#' @seealso [knn_graph()] for the graph of one group, and [combine_graphs()] for
+#'   the edges that two graphs share.
 #' @export
 #' @examples
-#' # Two modules; in the second group the first 20 genes no longer follow one
+#' # Two modules; in the second group, 20 genes no longer follow theirs
 #' x <- matrix(rnorm(2 * 40), 2)[rep(1:2, each = 50), ] +
 #'   0.5 * matrix(rnorm(100 * 40), 100)
 #' rownames(x) <- paste0("gene", 1:100)

@@ -86,8 +86,8 @@ counts_below <- function(x, alpha) {
   list(counts = counts, words = words)
 }
 
-#' @param object,alpha For `summary()`: a contrast, and the level that p-values
-#'   are counted below.
+#' @param object,alpha For `summary()`: an `fsknn_contrast`, and the level below
+#'   which p-values are counted.
 #' @rdname compare_neighbours
 #' @export
 summary.fsknn_contrast <- function(object, ..., alpha = 0.05) {
@@ -118,7 +118,7 @@ print.summary.fsknn_contrast <- function(x, ...) {
 }
 
 #' @param what For `as.data.frame()`: `"points"` (default) or `"edges"`.
-#' @param row.names,optional Not used; they are those of the generic.
+#' @param row.names,optional Not used: arguments of the generic.
 #' @method as.data.frame fsknn_contrast
 #' @rdname compare_neighbours
 #' @export
@@ -128,8 +128,9 @@ as.data.frame.fsknn_contrast <- function(x, row.names = NULL, optional = FALSE,
   x[[check_choice(what, c("points", "edges"), "what")]]
 }
 
-#' @param n,by For `plot()`: how many points to draw, and those of the lowest
-#'   overlap (`"rbo"`) or the largest change of correlation (`"change"`).
+#' @param n,by For `plot()`: the number of points to draw, and which: those with
+#'   the lowest overlap (`"rbo"`, default) or the largest change of correlation
+#'   (`"change"`).
 #' @rdname compare_neighbours
 #' @export
 plot.fsknn_contrast <- function(x, ..., n = 20, by = c("rbo", "change")) {

@@ -1,112 +1,126 @@
-#' Would chance give as near a neighbour?
+#' Significance of the edges of a graph
 #'
-#' p-values of the edges of a graph, each pair of points once: of correlations
-#' by Student's t (or what [stats::cor.test()] has for Spearman's), adjusted for
-#' *all* pairs of points, of which the edges are the nearest; and of any metric
-#' by permutations, in which the search is run again on points that are
-#' independent.
+#' Computes p-values for the edges of a graph, each pair of points once. For
+#' correlations they come from Student's t (or from the tests of
+#' [stats::cor.test()] for Spearman's), adjusted for *all* pairs of points. For
+#' any metric they come from permutations, in which the search is repeated on
+#' independent points.
 #'
 #' @details
-#' **The null, in one sentence.** Of `p_value`: the two points are independent
-#' over the samples (normal, or ranks under `"spearman"`). Of `p_permutation`:
-#' *all* points are independent of each other, and every order of a point's
-#' samples is as likely as any other.
+#' **Null hypotheses.** For `p_value`, the two points are independent over the
+#' samples (with normal values, or with `"spearman"` any values). For
+#' `p_permutation`, *all* points are independent of each other, and each order
+#' of a point's samples is equally likely.
 #'
-#' **`p_value`** is one-sided as the metric's `sign` says: large r for
-#' `"signed"`, low r for `"negative"`, either for `"absolute"`. The degrees of
-#' freedom are n - 2, less the number of covariates that the edges were adjusted
-#' for. n is the number of samples; with `na = "pairwise"` it is the number of
-#' samples that both points have. With `na = "mean"` both r and n use all
-#' samples. For `"bicor"` the t of r is an approximation. The p-value is that of
-#' *this pair*, had it been chosen before anyone looked. It was chosen for being
-#' near, so that it says little without the next.
+#' **`p_value`** is one-sided or two-sided as the edges' `sign` requires: large
+#' r for `"signed"`, low r for `"negative"`, and both for `"absolute"`.
+#' Student's t has n - 2 degrees of freedom, less the number of covariates that
+#' the edges were adjusted for. n is the number of samples, with `na =
+#' "pairwise"` the number that both points have. With `na = "mean"`, r and n use
+#' all samples. For `"bicor"`, the t distribution is an approximation.
 #'
-#' **`p_adjusted`.** Let m be the number of all pairs of points that take part,
-#' n (n - 1) / 2, and let the edge be the j-th smallest p-value of those listed.
-#' Benjamini and Hochberg's adjusted p-value over all m pairs is the least of
-#' m p(i) / i over all ranks i at or after its own; the ranks of listed pairs
-#' among all are no lower than their ranks j among the listed, so that the least
-#' of m p(j) / j over the listed ones at or after it is never below it. This is
-#' what is given: rejecting where it is at most 0.05 rejects only what
-#' Benjamini and Hochberg would at 0.05 over all pairs. If the listed pairs are
-#' the nearest of all (as of [threshold_graph()]) the two are the same for all
-#' but the last ones. It is **no false-discovery rate of the list**: the rate is
-#' of the rejected among all pairs, and the edges of a kNN graph were selected,
-#' which no rate of a selection knows of. Correlations of pairs that share a
-#' point depend on each other, in ways for which Benjamini and Hochberg is
-#' usually safe and not proven to be: `"BY"` (Benjamini and Yekutieli) holds
-#' under any dependence, and is larger by the sum of 1 / i, about ln m + 0.58.
-#' `"bonferroni"`, m p, bounds the chance of any false pair.
+#' `p_value` is valid only for a pair that was chosen in advance. The edges were
+#' selected because their points are near, so use `p_adjusted` for them.
 #'
-#' None is better than the p-values that it is made of: under `"pearson"` these
-#' want values near to normal, and the smallest of many the most. Of 40
-#' independent points over 20 samples with heavy tails (t, 3 degrees of freedom)
-#' `"bonferroni"` at 0.05 has a false pair in 21% of data sets; by
-#' `"spearman"`, or of `p_permutation`, that is some 5%.
+#' **`p_adjusted`** adjusts for all m pairs of the points that are not isolated,
+#' though only the listed pairs have p-values. Let p(1), p(2), ... be these in
+#' increasing order.
 #'
-#' **`permutations`.** In each one the samples of every point are permuted by
-#' themselves, by R's own generator, and the same search is run again. Of
-#' correlations `p_permutation` compares an edge's distance with the *smallest
-#' of all* distances in each permutation: (b + 1) / (B + 1), with b the
-#' permutations that had as small a one (Phipson and Smyth 2010). The chance
-#' that any edge of independent points has one of 0.05 or less is 0.05. That
-#' control is *weak*: it is shown for the case that all points are independent.
-#' Where some depend on each other it still tells that this *graph* is not one
-#' of chance, and not which further edges are real.
+#' With `p_adjust = "BH"` (Benjamini and Hochberg 1995), the edge of p(j) has
+#' the minimum of m p(i) / i over all i from j on. The rank of a listed pair
+#' among all pairs is i or larger. So no value is below the adjusted p-value
+#' over all pairs. If the listed pairs are the nearest of all, as from
+#' [threshold_graph()], the two are equal except for the last ones.
 #'
-#' `p_from` and `p_to` compare with the smallest distance of that end of the
-#' edge alone: would this point have had as near a neighbour? They are not
+#' The edges with `p_adjusted` up to 0.05 are therefore among those that the
+#' procedure rejects over all pairs at a false discovery rate of 0.05. Under the
+#' conditions of the procedure, the rate holds for these edges. It does not hold
+#' for the whole list or for another selection from it. Pairs that share a point
+#' have dependent correlations. For these, the procedure is usually safe but not
+#' proven to be.
+#'
+#' `"BY"` (Benjamini and Yekutieli 2001) holds under any dependence. Its values
+#' are larger by a factor, the sum of 1 / i for i up to m, about ln(m) + 0.58.
+#' `"bonferroni"` is m p, which bounds the probability of any false pair.
+#'
+#' **`p_permutation`.** Each permutation reorders the samples of every point
+#' independently by R's random numbers, and the same search is run again. For
+#' correlations, the p-value compares an edge's distance with the *smallest of
+#' all* distances of a permutation. It is (b + 1) / (B + 1), where b of B
+#' permutations have one as small or smaller (Phipson and Smyth 2010). If all
+#' points are independent, the probability that any edge has a value of at most
+#' 0.05 is at most 0.05.
+#'
+#' That control is *weak*: it holds if all points are independent. If some
+#' depend on each other, a small value still shows that the *graph* is not due
+#' to chance. It does not show which of the further edges are real.
+#'
+#' `p_from` and `p_to` use the smallest distance of one end of the edge: how
+#' often does this point have as near a neighbour by chance? They are not
 #' adjusted for the number of points.
 #'
-#' Distances of other metrics (Euclidean, Manhattan, cosine and so on) have no
-#' scale that is common to all points: points of low variance are near to all,
-#' and the smallest of all distances would always be theirs. So each point's
-#' smallest distance is first held against its own null, and the permutations'
-#' distribution is that of the *minimum over points* of what that gives (the
-#' min-p of Westfall and Young 1993). Ranks among B permutations would be too
-#' coarse for it, as some point of thousands always has the first rank: the p of
-#' each point is that of a normal distribution with the mean and the standard
-#' deviation of its smallest distances in the permutations and in the data,
-#' which treats the data and each permutation alike and so needs no normality to
-#' be valid. An edge counts by the better of its two ends.
+#' **Metrics that are not correlations.** Their distances have no scale that is
+#' common to all points: points of low variance are near to all others. So each
+#' point's smallest distance is first compared with its own null distribution.
+#' The statistic of a permutation is the minimum over points (the min-p of
+#' Westfall and Young 1993). An edge has the smaller value of its two ends.
 #'
-#' With `adjust` permuted points are adjusted for the same covariates, with
-#' which they have nothing to do: they have as many degrees of freedom as the
-#' data, and the null is that the points are independent given the covariates,
-#' for errors of one variance.
+#' Ranks among B permutations would be too coarse for this, because some of many
+#' points always has the first rank. Instead, each point's smallest distance is
+#' standardised by its mean and standard deviation over the permutations and the
+#' data. This treats the data like each permutation, so its validity does not
+#' depend on a normal distribution.
 #'
-#' What is not controlled: batches and subgroups of samples make points depend
-#' on each other, and such edges are significant. They are not chance, and need
-#' not be biology: see `adjust` in [knn_graph()]. Permuted metafeatures have no
-#' meaning, since pairs share their rows.
+#' **Covariates.** With `adjust`, permuted points are adjusted for the same
+#' covariates, of which they are independent. They then have the same degrees of
+#' freedom as the data. The null hypothesis is that the points are independent
+#' given the covariates, with errors of equal variance.
 #'
-#' @inheritParams knn_graph
-#' @param edges An edge data frame of any kind: of [knn_graph()],
-#'   [threshold_graph()], [undirected_edges()]. Its metric, `sign`, k and so on
-#'   are taken from its attributes.
-#' @param x The points that it was made of. That it is, is checked: each edge
-#'   must have its distance.
+#' @section What is not controlled:
+#' * Heavy tails. P-values by Student's t need values that are nearly normal,
+#'   and the smallest of many p-values need it most. We simulated 40 independent
+#'   points over 20 samples with heavy tails (t, 3 degrees of freedom). With
+#'   `"bonferroni"` at 0.05, 21% of data sets have a false pair. With
+#'   `"spearman"`, or with `p_permutation`, it is about 5%.
+#' * Far tails under `"spearman"`. From 10 samples on, without ties, p-values
+#'   come from the series of [stats::cor.test()] (algorithm AS 89), which may be
+#'   too small. With 10 samples it is 0 from r = 0.94 on, where the exact
+#'   p-value is 1e-4. Among thousands of points, such edges are significant by
+#'   chance. With few samples, use `p_permutation`.
+#' * Batches and subgroups of samples. They make points depend on each other,
+#'   and such edges are significant. They are not due to chance, but they may
+#'   not be biology either: see `adjust` in [point_options()].
+#' * Repeated samples. Samples are permuted as if they were independent. Several
+#'   cells of one donor, for instance, are not.
+#' * Permuted [metafeatures()] have no meaning, since pairs share their rows.
+#'
+#' @param edges An edge data frame of any kind, from [knn_graph()],
+#'   [threshold_graph()] or [undirected_edges()], for instance. Its metric,
+#'   `sign`, k and so on are taken from its attributes.
+#' @param x The points from which the edges were computed. Each edge's distance
+#'   is computed again, and another value is an error.
 #' @param p_adjust `"BH"` (default), `"BY"` or `"bonferroni"`: see Details.
-#' @param permutations How many times samples are permuted, a whole number;
-#'   `NULL` (default): not at all. Needed for metrics that are no correlation.
-#' @param metric,sign,k As in [knn_graph()], where the edges do not tell: those
-#'   that were read from a file, or come from another package. `k` is that of
-#'   the searches of permuted points (1 if it is known from nowhere).
-#' @param ... [Point options][point_options()] and [run
-#'   options][run_options()], by name, or collected as `options = `. Give
-#'   `constant`, `weights`, `na`, `min_pairs`, `adjust` and `data` as they were
-#'   given when the edges were made. Data that are read by blocks must fit in
-#'   `max_memory`. With `BPPARAM`, workers share each permuted search. A
-#'   `checkpoint` keeps the result of each permutation, and a run that
-#'   continues must start from the same random seed.
+#' @param permutations Number of permutations of the samples, a whole number.
+#'   `NULL` (default) does none. Metrics that are not correlations need some.
+#' @param metric,sign,k As in [knn_graph()], for edges without these attributes,
+#'   which were read from a file or come from another package. `k` is that of
+#'   the searches of permuted points, 1 if it is not known.
+#' @param ... [Point options][point_options()] and [run options][run_options()],
+#'   by name, or collected as `options = `. Give `constant`, `weights`, `na`,
+#'   `min_pairs`, `adjust` and `data` the values with which the edges were
+#'   computed. Data that are read by blocks must fit in `max_memory`. With
+#'   `BPPARAM`, workers share each permuted search. A `checkpoint` keeps the
+#'   result of each permutation, and a run that continues must start from the
+#'   same random seed.
 #'
-#' @returns An edge data frame as of [undirected_edges()], each pair once, of
-#'   class `fsknn_significance` as well, with the columns `p_value` and
-#'   `p_adjusted` (correlations) and `p_from`, `p_to` and `p_permutation` (with
-#'   permutations). The attribute `significance` says how many pairs were
-#'   adjusted for, and holds distances by rank, observed and of chance: `plot()`
-#'   draws them as a ggplot, the kNN graph of chance beside the data's.
-#'   `summary()` counts the edges below some levels.
+#' @returns An edge data frame as from [undirected_edges()], with each pair
+#'   once. It also has class `fsknn_significance`. For correlations, it has the
+#'   columns `p_value` and `p_adjusted`. With permutations, it has `p_from`,
+#'   `p_to` and `p_permutation`.
+#'
+#'   The attribute `significance` has the number of pairs that were adjusted
+#'   for. It also has the observed and the permuted distances by rank. `plot()`
+#'   draws these as a ggplot. `summary()` counts the edges below some levels.
 #' @inheritSection knn_search Errors
 #' @references
 #' Benjamini Y, Hochberg Y (1995). Controlling the false discovery rate.
@@ -122,8 +136,8 @@
 #' \doi{10.2202/1544-6115.1585}
 #'
 #' Westfall PH, Young SS (1993). *Resampling-Based Multiple Testing*. Wiley.
-#' @seealso [edge_stability()] for whether an edge survives another draw of
-#'   samples.
+#' @seealso [edge_stability()] for whether an edge persists in other subsets of
+#'   the samples.
 #' @export
 #' @examples
 #' # A pair of genes that vary together, among noise
@@ -134,7 +148,7 @@
 #' found <- edge_significance(edges, x)
 #' found[order(found$p_value), ]
 #'
-#' # any metric, by permutations
+#' # Any metric, by permutations
 #' by_distance <- edge_significance(
 #'   knn_graph(x, k = 3, metric = "euclidean"), x, permutations = 99
 #' )

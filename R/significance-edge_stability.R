@@ -1,86 +1,90 @@
-#' How many resamples have an edge
+#' Stability of edges under resampling
 #'
-#' Draws some of the samples again and again, builds the kNN graph of all points
-#' by each draw, and counts for every edge how many of these graphs have it: its
-#' *stability*. An edge that a few samples make is gone from most draws.
+#' Draws some of the samples repeatedly and builds the kNN graph of all points
+#' from each draw. The *stability* of an edge is the proportion of these graphs
+#' that have it. An edge that depends on a few samples is missing from most
+#' draws.
 #'
 #' @details
-#' **Which samples.** `"subsample"` (default) draws a part of the samples
-#' without putting any back: half of them, as in the stability selection of
-#' Meinshausen and Buhlmann (2010). `"bootstrap"` draws as many as there are,
-#' with replacement (Efron 1979): under `"pearson"` a sample that was drawn
-#' three times has the weight 3, under other metrics (and with `na` of
-#' `"pairwise"` or `"mean"`) its column is there three times, which is the same
-#' and takes longer. Take care: samples that are there twice agree with
-#' themselves, so that a bootstrap holds about 63% of the samples and has the
-#' correlations' spread of those. The *largest* of many correlations is inflated
-#' by that, the edges of chance are near ones, and more of the true ones are
-#' lost than a new draw of as many patients would lose.
+#' **Resampling.** `"subsample"` (default) draws some of the samples without
+#' replacement: half of them, as in the stability selection of Meinshausen and
+#' Buhlmann (2010). `"bootstrap"` draws as many as there are, with replacement
+#' (Efron 1979). A sample that was drawn three times has weight 3 with
+#' `"pearson"`. With other metrics, and with `na` of `"pairwise"` or `"mean"`,
+#' its column is repeated three times. That is equivalent and slower.
 #'
-#' **What chance gives.** Nothing is tested, and there is no p-value. Instead
-#' the same is done once with the samples permuted in each point by itself, so
-#' that all points are independent: the shares by which the same resamples find
-#' *its* edges again are the attribute that [summary()] and [plot()] show beside
-#' the data's. They are not small: half of the samples are shared by design, and
-#' an edge of noise that is in the graph of all samples is in the half of them
-#' by more than luck. An edge whose stability is no more than chance's says
-#' nothing. (Of `r most_chance_points` points drawn at random, if there are
-#' more, the edges among all points; by the first `r most_chance_resamples`
-#' resamples. Not of [metafeatures()], which have rows in common.)
+#' Prefer `"subsample"` for correlations. The correlations of a bootstrap vary
+#' as those of about half of the samples do, because repeated samples agree with
+#' themselves. This inflates the *largest* of many correlations, so chance edges
+#' are often near. More true edges are then missing than from new data of as
+#' many patients.
 #'
-#' What stability does not control: it is high for any edge that *these* samples
-#' hold firmly, by a batch or a subgroup as well as by biology, and it says
-#' nothing about patients that are drawn elsewhere. Points of a tight module
-#' have many neighbours that are nearly as near, and take turns: edges inside of
-#' it may be unstable where the module is not.
+#' **Stability of chance edges.** There is no test and no p-value. Instead, the
+#' search is also done once on data in which the samples of each point are
+#' permuted independently. The stability of *its* edges under the same resamples
+#' is an attribute, and `summary()` and `plot()` show it beside that of the
+#' data. This stability is not small, since each draw shares its samples with
+#' the whole data. An edge that is no more stable than chance edges may be due
+#' to chance.
 #'
-#' **Which edges are told of.** Those of the graph of all samples, and those of
-#' the resamples' graphs that at least `min_stability` of them have. The latter
-#' have no `rank`. `edges[edges$stability >= 0.8, ]` is a consensus graph, and
-#' so is `combine_graphs(edges, min_stability = 0.8)`, which takes more than one
-#' graph: see [combine_graphs()].
+#' The permuted data are searched for at most `r most_chance_points` points,
+#' drawn at random, and the first `r most_chance_resamples` resamples. They are
+#' not used for [metafeatures()], which have rows in common.
 #'
-#' **Points that do not vary.** Under a correlation a point that is constant
-#' over the samples of a draw (under a metric that knows no zeros: is 0 in all)
-#' is absent from that graph, as are its edges. The column `absent` of the
-#' vertices counts in how many.
+#' **Interpretation.** Stability is high for each edge that is consistent in
+#' *these* samples, whether by biology, a batch or a subgroup. It says nothing
+#' about patients of another population. Points of a tight module have many
+#' neighbours at similar distances, which replace each other between draws. So
+#' the edges within a module may be unstable while the module is stable.
 #'
-#' **Covariates** (`adjust`) are fitted anew to the samples of each draw.
+#' **Edges returned.** They are the edges of the graph of all samples, and
+#' further edges that at least `min_stability` of the resamples have. The latter
+#' have no `rank`. A consensus graph is `edges[edges$stability >= 0.8, ]`, or
+#' `combine_graphs(edges, min_stability = 0.8)`, which accepts several graphs:
+#' see [combine_graphs()].
 #'
-#' **What it costs.** Data are read, sent to GPUs and checked once. A search by
-#' half of the samples takes about half of the time of one by all. Counting
-#' takes memory for the edges that differ: about 13 bytes for each edge that
-#' could still reach `min_stability`.
+#' **Constant points.** Under a correlation, a point that is constant over the
+#' samples of a draw is absent from that graph, and so are its edges. Under
+#' metrics that are undefined for rows of zeros, the same holds for a point that
+#' is 0 in all of them. The column `absent` of the vertices counts these draws.
 #'
-#' All random numbers are R's, drawn before the first search: `set.seed()`
-#' repeats an answer on every backend, with any number of threads, with
-#' `BPPARAM` and from a `checkpoint`.
+#' **Covariates.** `adjust` is fitted to the samples of each draw.
+#'
+#' **Time and memory.** Data are read, sent to GPUs and checked once. A search
+#' with half of the samples takes about half of the time of one with all. The
+#' counts take about 13 bytes for each edge that could still reach
+#' `min_stability`.
+#'
+#' All random numbers are R's and are drawn before the first search. After
+#' [set.seed()], an answer is reproducible on every backend, with any number of
+#' threads, with `BPPARAM` and from a `checkpoint`.
 #'
 #' @inheritParams knn_graph
-#' @param resamples How many times samples are drawn, a whole number.
+#' @param resamples Number of draws of the samples, a whole number.
 #' @param method `"subsample"` (default) or `"bootstrap"`: see Details.
-#' @param fraction How many samples are drawn, as a share of all. `NULL`
-#'   (default): 0.5 for `"subsample"`, which must be below 1; 1 for
+#' @param fraction The number of samples to draw, as a proportion of all. `NULL`
+#'   (default) is 0.5 for `"subsample"`, which must be below 1, and 1 for
 #'   `"bootstrap"`.
-#' @param min_stability Edges that are not in the graph of all samples are told
-#'   of where at least this share of the resamples has them.
-#' @param chance `TRUE` (default): find out what share chance gives.
-#' @param ... [Point options][point_options()] and [run
-#'   options][run_options()], by name, or collected as `options = `. Data that
-#'   are read by blocks must fit in `max_memory`. With `BPPARAM` and
-#'   `checkpoint`, a task is some of the resamples. The few searches for chance
-#'   run in this process.
+#' @param min_stability Edges that are not in the graph of all samples are
+#'   returned if at least this proportion of the resamples has them.
+#' @param chance `TRUE` (default) also computes the stability of chance edges.
+#' @param ... [Point options][point_options()] and [run options][run_options()],
+#'   by name, or collected as `options = `. Data that are read by blocks must
+#'   fit in `max_memory`. With `BPPARAM` and `checkpoint`, a task is some of the
+#'   resamples. The few searches of permuted data run in this process.
 #'
-#' @returns An edge data frame as of [knn_graph()], of class
-#'   `fsknn_stability` as well, with the column `stability`, the share of
-#'   the resamples whose graph has the edge. Edges that only resamples have come
-#'   after the others of their point, with `rank` `NA`, the most stable first;
-#'   their `distance` is that by all samples. The attribute `vertices` has for
-#'   each point the columns `stability`, the mean of its edges in the graph of
-#'   all samples, and `absent`. The attribute `stability` is a list of what was
-#'   drawn and of `chance`: how many of chance's edges were in 0, 1, 2, ... of
-#'   its resamples. `summary()` gives quantiles, for each rank too; `plot()` a
-#'   ggplot of the shares beside chance's.
+#' @returns An edge data frame as from [knn_graph()], which also has class
+#'   `fsknn_stability`. The column `stability` is the proportion of the
+#'   resamples whose graph has the edge. Edges that only resamples have follow
+#'   the others of their point, the most stable first. Their `rank` is `NA`, and
+#'   their `distance` is over all samples.
+#'
+#'   The attribute `vertices` has two more columns for each point: `stability`,
+#'   the mean over its edges in the graph of all samples, and `absent`. The
+#'   attribute `stability` is a list of the settings of the draws and of
+#'   `chance`. The latter counts the chance edges that are in 0, 1, 2, ... of
+#'   the resamples. `summary()` returns quantiles, also for each rank. `plot()`
+#'   draws a ggplot of the stabilities of the edges and of chance edges.
 #' @inheritSection knn_search Errors
 #' @references
 #' Meinshausen N, Buhlmann P (2010). Stability selection. *Journal of the Royal
@@ -88,8 +92,7 @@
 #'
 #' Efron B (1979). Bootstrap methods: another look at the jackknife. *Annals of
 #' Statistics* 7: 1-26. \doi{10.1214/aos/1176344552}
-#' @seealso [edge_significance()] for whether noise would give as near a
-#'   neighbour; [combine_graphs()].
+#' @seealso [edge_significance()] for p-values of edges, and [combine_graphs()].
 #' @export
 #' @examples
 #' # Groups of genes that vary together, among noise
@@ -102,9 +105,9 @@
 #' edges <- edge_stability(x, k = 3, resamples = 50)
 #' edges
 #' summary(edges)
-#' # a graph of those that stay
+#' # A graph of the stable edges
 #' as_igraph(edges[edges$stability >= 0.8, ])
-#' # of each point the mean
+#' # The mean for each point
 #' head(attr(edges, "vertices"))
 edge_stability <- function(x, k = 20, resamples = 100,
                            method = c("subsample", "bootstrap"),

@@ -89,7 +89,7 @@ tell_nested <- function(search, strata, permutations) {
 # `bytes` limits the queries of one search and its answer.
 judge_nearest <- function(search, drawn, bytes = bytes_at_once,
                           call = caller_env()) {
-  if (can_be_held(search)) {
+  if (is.null(search$held) && can_be_held(search)) {
     # The points are prepared, and sent to a GPU, once for all searches below.
     search$held <- hold_points(search$points$values, search$request, call)
     on.exit(give_back_held(search$held))

@@ -1,145 +1,180 @@
-#' What is nearest to a point, or to an outcome
+#' Nearest neighbours of a point or an outcome
 #'
-#' The k nearest neighbours of one row, or of an outcome of the samples such as
-#' years to relapse, without the graph of all rows: those that [knn_search()]
-#' gives for that row, to the last bit. With `permutations` it says what they
-#' are worth: would noise have given as near a neighbour?
+#' Finds the k nearest neighbours of one row, or of an outcome of the samples
+#' such as years to relapse. It does not compute the graph of all rows. The
+#' neighbours are those that [knn_search()] finds for that row, to the last bit.
+#' With `permutations`, it also computes p-values: how often are neighbours as
+#' near by chance?
 #'
-#' Rows are read, prepared, compared with the one, and dropped, so that little
-#' memory is needed: of [metafeatures()] no more than a block of rows is there
-#' at any time. It is one pass over them, of which there is nothing to be dealt
-#' out (`BPPARAM`) or to be kept (`checkpoint`). Permuted outcomes go through
-#' one more pass, all together.
+#' Rows are read, prepared, compared and dropped in one pass, so little memory
+#' is needed. Of [metafeatures()], only a block of rows is in memory at any
+#' time. Permuted outcomes take one more pass, all together.
 #'
 #' @inheritParams knn_search
 #' @param x The points, as for [knn_search()].
-#' @param point Rows of `x`: a name or a number, or several of them. One number
-#'   is the number of a row, always.
-#' @param outcome In place of `point`, what is no row of `x`: a vector with one
-#'   value for each feature (column) of `x`, in that order or with their names
-#'   (see "Names" in [point_options()]). It may be numbers; logical values; a
-#'   factor of two levels, of which the second counts as 1 and the first as 0;
-#'   text with two different values, taken as the factor of it (in sorted
-#'   order); or survival times, `survival::Surv(time, event)`. Several
-#'   are a data frame, or a list with names. Beside a container (an
-#'   `ExpressionSet`, a `SummarizedExperiment`) also names of columns of its
-#'   sample data.
+#' @param point Rows of `x`: a name or a number, or several of them. A single
+#'   number is always the number of a row.
+#' @param outcome Instead of `point`, values that are not a row of `x`. It is a
+#'   vector with one value for each feature (column) of `x`. They are in that
+#'   order or have their names (see "Names" in [point_options()]). These types
+#'   are possible:
+#'   * numbers, or logical values;
+#'   * a factor of two levels, of which the first counts as 0 and the second as
+#'     1;
+#'   * text with two different values, converted to a factor (in sorted order);
+#'   * survival times, `survival::Surv(time, event)`: see "Survival" below.
+#'
+#'   Several outcomes are a data frame, or a list with names. For an
+#'   `ExpressionSet` or a `SummarizedExperiment`, they may be names of columns
+#'   of its sample data.
 #' @param k Number of neighbours, a whole number from 1 to the number of other
 #'   points.
-#' @param permutations `NULL` (default): neighbours alone. A number: they are
-#'   judged, against so many permutations of the outcome; 1,000 are usual, and
-#'   the smallest p-value of B permutations is 1 / (B + 1). With 0 there are
-#'   only the p-values of correlations that need no permutations. Not with
-#'   `block`: each block's nearest would be a family of its own, and so give the
-#'   points of one block as `x`.
-#' @param strata For `permutations`: a group for each sample (a batch, say), in
-#'   their order or with their names, or beside a container the name of a column
-#'   of its sample data. Values are permuted within groups only: where all
-#'   samples of each group have one value, nothing is, and a warning of class
-#'   `fsknn_nested_strata` says so. `NULL` (default): among all samples.
-#' @param ... [Point options][point_options()] and [run
-#'   options][run_options()], by name, or collected as `options = `. `constant`
-#'   is about other points. The point itself must have a value.
+#' @param permutations The number of permutations of the outcome for p-values.
+#'   1,000 are usual. The smallest p-value of B permutations is 1 / (B + 1). 0
+#'   gives only the p-values of correlations that need no permutations. `NULL`
+#'   (default) gives no p-values.
+#'
+#'   It excludes `block`, since the nearest points in each block would be a
+#'   family of their own. Give the points of one block as `x` instead.
+#' @param strata For `permutations`: a group for each sample, such as its batch,
+#'   in their order or with their names. For a container, it may be the name of
+#'   a column of its sample data. Values are permuted only within groups. If all
+#'   samples of each group have the same value, nothing can be permuted, and a
+#'   warning of class `fsknn_nested_strata` says so. `NULL` (default) permutes
+#'   among all samples.
+#' @param ... [Point options][point_options()] and [run options][run_options()],
+#'   by name, or collected as `options = `. `constant` applies to other points:
+#'   the point itself must vary.
 #'
 #' @returns A data frame of class `fsknn_nearest`, which prints with a header.
-#'   It has k rows for each point or outcome (fewer where `na = "pairwise"`
-#'   leaves fewer neighbours), the nearest first, and the columns
-#'   * `point`: the name of what was asked for (of a row without a name its
-#'     number), where there were several, or outcomes in a list;
+#'   It has k rows for each point or outcome, the nearest first. There are fewer
+#'   if `na = "pairwise"` leaves fewer neighbours, and k for each block with
+#'   `block`. Its columns are
+#'   * `point`: the name of the point or outcome, or the number of a row without
+#'     a name. It exists if there are several, or if outcomes are in a list;
 #'   * `rank`: 1 to k;
-#'   * `name`: of the row, its number where `x` has no row names;
-#'   * `index`: the row's number in `x`;
+#'   * `name`: the name of the neighbour, or its number if `x` has no row names;
+#'   * `index`: the neighbour's row number in `x`;
 #'   * `distance`: double;
-#'   * `correlation`: for correlations only, the signed r, whatever `sign` is;
-#'   * `block`: with `block` only, that of the neighbour. There are k rows for
-#'     each block then;
-#'   * with `permutations`, 0 or more, for correlations only: `p_value`, of this
-#'     pair alone, and `fdr`, it adjusted for all points by Benjamini and
-#'     Hochberg (1995);
-#'   * with 1 or more: `p_adjusted`, the family-wise p-value.
+#'   * `correlation`: for correlations, the signed r for every `sign`;
+#'   * `block`: with `block`, that of the neighbour;
+#'   * `p_value` and `fdr`: with `permutations` (0 or more) for correlations,
+#'     the p-value of the pair and the false discovery rate over all points;
+#'   * `p_adjusted`: with 1 or more `permutations`, the family-wise p-value.
 #'
-#'   The attribute `null` then has the smallest distance of each permutation (a
-#'   row) of each outcome (a column): for correlations with `sign = "signed"` or
-#'   `"absolute"` the largest r, or |r|, that chance gave is 1 less it. Of
-#'   [metafeatures()] that are left out, the attribute `left_out` tells; of the
-#'   covariates that rows were adjusted for, `num_covariates`.
+#'   With `permutations`, the attribute `null` is a matrix of the smallest
+#'   distances, permutations x outcomes. For correlations with `sign = "signed"`
+#'   or `"absolute"`, 1 minus these is the largest r, or |r|, of each
+#'   permutation. The attribute `left_out` lists [metafeatures()] that were left
+#'   out, and `num_covariates` is the number of covariates that rows were
+#'   adjusted for.
 #'
-#' @section What the p-values say:
-#' `p_value` is that of a correlation which was chosen beforehand, and so of
-#' none in this table: it is there for what is made of it. Its null: this point
-#' and the outcome are independent. It is one-sided as `sign` says, as the
-#' nearest are on that side (`"signed"`: r above 0, `"negative"`: below), and
-#' two-sided for `"absolute"`.
-#' * `"pearson"`: Student's t on n - 2 degrees of freedom, n being the samples,
-#'   as of [stats::cor.test()]; with `weights` that of the slope in
-#'   `lm(weights = )`, of samples with a weight above 0;
-#' * `"spearman"`: as `cor.test()` has it: without ties (and weights) exact for
-#'   up to 9 samples and by an Edgeworth series for up to 1,290, else by t. Far
-#'   out the series may give 0. That a *point* has ties is told by r itself, and
-#'   may be missed at r = 0, where it matters least;
-#' * `"bicor"`: by t, as WGCNA's `bicorAndPvalue()`.
+#' @section P-value of one pair:
+#' `p_value` is valid only for a gene (or other point) that was chosen in
+#' advance. The rows of this table were selected because they are near, so use
+#' `p_adjusted` or `fdr` for them.
 #'
-#' With `adjust` it is by t, under `"spearman"` too, on n - 2 - q degrees of
-#' freedom, q being the covariates beside the constant: for `"pearson"` that of
-#' the point in `lm()` of the outcome on it and the covariates.
+#' Its null hypothesis is that the point and the outcome are independent. It is
+#' one-sided on the side of the nearest (`"signed"`: r above 0, `"negative"`: r
+#' below 0), and two-sided for `"absolute"`.
+#' * `"pearson"`: Student's t with n - 2 degrees of freedom for n samples, as in
+#'   [stats::cor.test()]. With `weights`, it is that of the slope in `lm(weights
+#'   = )`, for samples with a weight above 0.
+#' * `"spearman"`: as in `cor.test()`. Without ties and weights, it is exact for
+#'   up to 9 samples. It comes from an Edgeworth series for 10 to 1,290 samples,
+#'   and otherwise from t.
+#' * `"bicor"`: t, as in WGCNA's `bicorAndPvalue()`.
 #'
-#' With `na = "pairwise"` n is that of each pair. A null of few degrees of
-#' freedom stands on values near to normal; `p_adjusted` does not. Of `strata`
-#' `p_value` and `fdr` know nothing: where batches shift points and outcome,
-#' `adjust` for the batch.
+#' Whether a *point* has ties under `"spearman"` is inferred from r. This may
+#' fail at r = 0, where it matters least. In the far tail, the series may be too
+#' small. With 10 samples it is 0 from r = 0.94 on, where the exact p-value is
+#' 1e-4. `fdr` is then too small, too.
 #'
-#' `fdr` is the smallest false discovery rate at which a neighbour would be
-#' among those that are called, of all points. It holds where points are
-#' independent, or depend on each other as positively as correlated genes do;
-#' it is controlled on average, and not for the k that are shown.
+#' With `adjust`, the p-value comes from t, also for `"spearman"`, with n - 2 -
+#' q degrees of freedom for q covariates besides the constant. For `"pearson"`,
+#' it is the p-value of the point in `lm()` of the outcome on it and the
+#' covariates. With `na = "pairwise"`, n is the number of samples of each pair.
 #'
-#' `p_adjusted` is by Westfall and Young's (1993) step-down maxT: the share of
-#' permutations whose nearest of all points, but for those listed before, is at
-#' least as near as this one, what was observed counting as one more (Phipson
-#' and Smyth, 2010); made monotone. *Its null: which value of the outcome
-#' belongs to which sample (of the same stratum) is chance, for all points that
-#' are not listed before.* The chance that any point is called wrongly is then
-#' at most the level, however the points depend on each other, and whatever k
-#' is. Permutations are drawn by R's generator before the search, so that
-#' [set.seed()] repeats them on any backend. Distances that differ by no more
-#' than 1e-12 of themselves (of 1, for correlations and other bounded metrics)
-#' count as equal. With few samples there are few arrangements, and p-values
-#' can't be small: two groups of 4 have 70.
+#' Student's t assumes values that are nearly normal, above all for few samples
+#' or groups of unequal size. `p_adjusted` does not. `p_value` and `fdr` ignore
+#' `strata`: if batches shift points and outcome, `adjust` for the batch.
 #'
-#' With `adjust` the null is that the outcome depends on the covariates alone,
-#' and residuals are permuted (Freedman and Lane, 1983): those of the outcome,
-#' or of its ranks, are put in another order, adjusted for the covariates once
-#' more, and brought to length 1, in each permutation (those of ranks are added
-#' to what the covariates explain, and ranked again). Residuals are not quite
-#' exchangeable, so that this is right as the number of samples grows, and near
-#' for few: at a level of 5%, with 30 samples and 9 covariates, any point was
-#' called in 5.5% of simulated data sets (correlated modules) and 6.5%
-#' (independent points). Under `"spearman"` ranks are adjusted by ranks, as if
-#' they were linear in them: where covariates are much of points and outcome
-#' something of them stays, and is called (in 15% of such data sets).
+#' @section False discovery rate:
+#' `fdr` is `p_value` adjusted by Benjamini and Hochberg (1995) over all points.
+#' It is the smallest false discovery rate at which the neighbour is among the
+#' rejected points. The rate is that of the rejected among all points, on
+#' average, and not of the k that are shown. The procedure is proven for
+#' independent points and for some kinds of positive dependence. For correlated
+#' genes, it is usually safe but not proven to be, above all in two-sided tests
+#' (`"absolute"`).
 #'
-#' Not controlled are several outcomes (each has a family of its own: adjust
-#' once more, as by [stats::p.adjust()] of the first `p_adjusted` of each), the
-#' choice of metric, sign, weights and points after seeing results, and samples
-#' that are not exchangeable: batches, relatives, repeats. `strata` help with
-#' batches. Under Euclidean and other distances without a common scale the
-#' nearest of all are points of low variance, and `p_adjusted` says little of
-#' others.
+#' @section Family-wise p-values:
+#' `p_adjusted` is the step-down maxT of Westfall and Young (1993). Each step is
+#' over all points except those listed before. Its p-value is (b + 1) / (B + 1)
+#' (Phipson and Smyth 2010). In b of B permutations, the nearest of these points
+#' is at least as near as this one. The maximum up to each rank makes the values
+#' monotone.
+#'
+#' The null hypothesis is that the outcome's values are exchangeable among the
+#' samples (of one stratum) relative to all points that are not listed before.
+#' The probability that any point is called wrongly is then at most the level.
+#' This holds for any dependence between the points, and for any k.
+#'
+#' Permutations are drawn by R's random numbers before the search, so
+#' [set.seed()] makes them reproducible on any backend. Distances are equal if
+#' they differ by at most 1e-12, relative to their size. For correlations and
+#' other bounded metrics, it is relative to 1. Few samples have few
+#' arrangements, so p-values cannot be small: two groups of 4 have 70.
+#'
+#' @section Permutations with covariates:
+#' With `adjust`, the null hypothesis is that the outcome depends only on the
+#' covariates. Its residuals are permuted (Freedman and Lane 1983), adjusted for
+#' the covariates once more, and scaled to length 1. For `"spearman"`, they are
+#' residuals of ranks. They are added to the fitted values and ranked again.
+#'
+#' Residuals are only approximately exchangeable, so the level is correct for
+#' many samples and approximate for few. We simulated 30 samples and 9
+#' covariates at a level of 5%. Some point was called in 5.5% of data sets with
+#' correlated modules, and in 6.5% with independent points.
+#'
+#' Under `"spearman"`, ranks are adjusted by ranks with a linear model. If
+#' covariates explain much of points and outcome, some of their effect remains
+#' and is called (in 15% of such data sets).
+#'
+#' `strata` and `adjust` together are not valid where strata shift the outcome,
+#' the points and a covariate, because the strata are not in the model. Put them
+#' into `adjust`, as in `adjust = ~ age + batch`, and leave `strata` out.
+#'
+#' @section What is not controlled:
+#' * Several outcomes. Each has a family of its own. Adjust once more, for
+#'   instance by [stats::p.adjust()] of the smallest `p_adjusted` of each.
+#' * The choice of metric, sign, weights and points after seeing results.
+#' * Samples that are not exchangeable: batches, relatives, repeated samples.
+#'   `strata` help with batches.
+#' * Unequal variances in groups of unequal size. A difference in variance alone
+#'   may then be significant.
+#' * `weights`. `p_value` takes them as precisions, but `p_adjusted` permutes
+#'   samples as if they were exchangeable.
+#' * Points with fewer samples under `na = "pairwise"`. The largest r of a
+#'   permutation is often that of such a point, so `p_adjusted` has less power
+#'   for the others.
+#' * Distances without a common scale, such as Euclidean. The nearest of all are
+#'   points of low variance, so `p_adjusted` says little about others.
 #'
 #' @section Survival:
-#' For survival times there stand martingale residuals of Cox's model without
-#' points: the events that a patient had, less those that were to be expected of
-#' the time under risk (Therneau, Grambsch and Fleming, 1990). A row's
-#' correlation with them is nearly Cox's score test of that row, as an example
-#' shows, and its sign that of the log hazard ratio: r above 0 means more
-#' events. Samples that are censored stay, as what they are. A plain number of
-#' years would take the end of the follow-up for an event.
+#' Survival times are replaced by martingale residuals of Cox's model without
+#' points (Therneau, Grambsch and Fleming 1990). These are the observed events
+#' of a patient minus those expected in the time at risk. A row's correlation
+#' with them is nearly Cox's score test of that row, as an example shows. Its
+#' sign is that of the log hazard ratio: r above 0 means more events. Censored
+#' samples are kept as censored. A plain number of years would treat the end of
+#' follow-up as an event.
 #'
-#' Permuted are residuals, that is pairs of time and event: the null is that
-#' both event and censoring have nothing to do with the points. Tied event times
-#' are taken as [survival::coxph()] does (Efron). With `adjust` the residuals
-#' are those of Cox's model on the covariates (as they are, not ranked), with
-#' `weights` of the weighted model.
+#' Residuals are permuted, that is, pairs of time and event. The null hypothesis
+#' is that both event and censoring are independent of the points. Ties of event
+#' times are treated as in [survival::coxph()] (Efron). With `adjust`, the
+#' residuals are those of Cox's model on the covariates, which are not ranked.
+#' With `weights`, the model is weighted.
 #'
 #' @inheritSection knn_search Errors
 #' @references
@@ -167,21 +202,21 @@
 #' Survival Models. *Biometrika* 77: 147-160. \doi{10.1093/biomet/77.1.147}
 #'
 #' Westfall PH, Young SS (1993). *Resampling-Based Multiple Testing*. Wiley.
-#' @seealso [knn_query()] for points that are not in `x`, [knn_graph()] for all,
-#'   [add_phenotype()] for an outcome as one more row.
+#' @seealso [knn_query()] for points that are not in `x`, [knn_graph()] for all
+#'   points, [add_phenotype()] to add an outcome as a row.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(200 * 12), nrow = 200)
 #' rownames(x) <- paste0("gene", 1:200)
 #' years <- rexp(12)
 #' nearest_to(x, outcome = years, k = 5)
-#' # by |r|, and whether chance gives as much
+#' # By |r|, with p-values by permutations
 #' set.seed(1)
 #' nearest_to(x, outcome = years, k = 3, sign = "absolute", permutations = 200)
-#' # rows of x, each by itself
+#' # Rows of x, each by itself
 #' nearest_to(x, c("gene7", "gene9"), k = 2)
 #'
-#' # relapse with censoring: the correlation, and Cox's score test beside it
+#' # Relapse with censoring: the correlation, and Cox's score test beside it
 #' if (requireNamespace("survival", quietly = TRUE)) {
 #'   x <- matrix(rnorm(50 * 60), nrow = 50)
 #'   relapse <- rexp(60, exp(x[1, ]))

@@ -147,7 +147,7 @@ outcomes_told <- function(outcome, x, search, call) {
   features <- search$points$features
   by_name <- is.character(outcome) && !is.null(sample_table(x)) &&
     input$points == "rows" && is.null(input$dimred) &&
-    (length(outcome) != ncol(x) ||
+    (length(outcome) != size_given(search$points)[[2]] ||
        any(outcome %in% colnames(sample_table(x))))
   if (by_name) {
     told <- lapply(outcome, function(name) {

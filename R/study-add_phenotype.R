@@ -1,48 +1,54 @@
-#' A clinical outcome as one more row
+#' Add a clinical outcome as a row
 #'
 #' Appends a variable of the samples, such as years to relapse, to the rows of
-#' expression values, where it has the same status as a probe: the "dummy
-#' probe" of Arefin et al. (2012). Then a graph shows which probes stand near
-#' it. A correlation does not see its unit; distances such as Euclidean do.
+#' expression values. It then has the same status as a probe: it is the "dummy
+#' probe" of Arefin et al. (2012). A graph then shows which probes are near the
+#' outcome. A correlation does not depend on its unit, but Euclidean and other
+#' distances do.
 #'
-#' @param x Rows of features (probes, genes) with one column for each sample: a
-#'   numeric matrix, also a sparse one, a `DelayedMatrix` or a
-#'   `big.matrix`, a data frame of numeric columns, an `ExpressionSet`, a
+#' @param x Rows of features (probes, genes) with one column for each sample. It
+#'   is a numeric matrix (dense or sparse), a `DelayedMatrix`, a `big.matrix`, a
+#'   data frame of numeric columns, an `ExpressionSet`, a
 #'   `SummarizedExperiment`, or [metafeatures()].
 #' @param values One value for each column of `x`, in that order or with their
-#'   names: numbers;
-#'   logical values; a factor of two levels, of which the second counts as 1 and
-#'   the first as 0; text with two different values, taken as the factor of it;
-#'   or survival times ([survival::Surv()]), for which their
-#'   martingale residuals stand (see [nearest_to()]). Where it has
-#'   names and `x` has column names they are matched. Beside an `ExpressionSet`
-#'   or a `SummarizedExperiment` also the name of a column of its sample data.
-#' @param name The name of the new row: one string that no row of `x` has.
-#'   Where `values` names a column, that name is the default.
-#' @param ... Must be empty.
-#' @param missing What to do where `values` are missing: `"error"` (default), or
-#'   `"drop"`, which leaves these samples out of `x`, and says which.
+#'   names. These types are possible:
+#'   * numbers, or logical values;
+#'   * a factor of two levels, of which the first counts as 0 and the second as
+#'     1;
+#'   * text with two different values, converted to a factor (in sorted order);
+#'   * survival times ([survival::Surv()]), which are replaced by their
+#'     martingale residuals: see [nearest_to()].
 #'
-#' @returns `x` with one more row, the last.
-#'   * A matrix (also where `x` is sparse, a `DelayedMatrix` or a `big.matrix`)
-#'     or a data frame: where `x` had no row names, the other rows are named by
-#'     their numbers.
-#'   * An `ExpressionSet`: its feature data has a row of `NA` for it, and so
-#'     have matrices besides the expression values.
-#'   * A `SummarizedExperiment`: likewise; the outcome is a row of `logcounts`
-#'     where there is such an assay, else of the first one. A
-#'     `RangedSummarizedExperiment` or another child becomes a plain
-#'     `SummarizedExperiment`, since an outcome has no place on a genome. Row
-#'     data of a kind that knows no `NA`, such as ranges, are left out, and a
-#'     message says so.
-#'   * [metafeatures()]: the row stands after all metafeatures and takes part in
-#'     no pair.
+#'   For an `ExpressionSet` or a `SummarizedExperiment`, it may be the name of a
+#'   column of its sample data.
+#' @param name The name of the new row, one string that no row of `x` has. If
+#'   `values` names a column, that name is the default.
+#' @param ... Must be empty.
+#' @param missing What to do with missing `values`. `"error"` (default) is an
+#'   error. `"drop"` leaves these samples out of `x`, with a message that names
+#'   them.
+#'
+#' @returns `x` with one more row, the last. If `x` had no row names, the other
+#'   rows are named by their numbers.
+#'   * An ordinary matrix for a matrix of any kind, and a data frame for a data
+#'     frame.
+#'   * An `ExpressionSet`: the new row of its feature data is `NA`, and also
+#'     that of matrices besides the expression values.
+#'   * A `SummarizedExperiment`: the outcome is a row of the assay `logcounts`
+#'     if that exists, otherwise of the first one. Other assays and the row data
+#'     are `NA` there. Row data of a type without `NA`, such as ranges, are left
+#'     out, and a message says so. A `RangedSummarizedExperiment` or another
+#'     subclass becomes a plain `SummarizedExperiment`, since an outcome has no
+#'     genomic position.
+#'   * [metafeatures()]: the row follows all metafeatures and is in no pair.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: values that are none of the above, or not
-#' one for each sample; missing values, unless they are dropped; infinite
-#' values; values that are all equal; a name that a row of `x` has already.
+#' An error of class `fsknn_argument_error` is raised by
+#' * values of another type, or not one for each sample;
+#' * missing values, unless they are dropped;
+#' * infinite values, and values that are all equal;
+#' * a name that a row of `x` already has.
 #' @inherit knn_search references
-#' @seealso [nearest_to()] for what is near it.
+#' @seealso [nearest_to()] for the nearest neighbours of the outcome.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(100 * 12), nrow = 100)

@@ -1,74 +1,79 @@
-#' The smallest set of features that tells classes apart
+#' Smallest set of features that separates classes
 #'
 #' Solves the (alpha, beta)-k-feature set problem (Cotta, Sloper and Moscato
-#' 2004; Berretta, Mendes and Moscato 2007): the fewest rows of a discretised
-#' matrix so that each two samples of *different* classes *differ* in at least
-#' `alpha` of the rows chosen, and each two samples of the *same* class *agree*
-#' in at least `beta` of them. It is the second filter of the breast-cancer
-#' study (Arefin 2012, Results), after [mdl_filter()].
+#' 2004; Berretta, Mendes and Moscato 2007). It finds the smallest set of rows
+#' of a discretised matrix with two properties. Any two samples of *different*
+#' classes *differ* in at least `alpha` of these rows. Any two samples of the
+#' *same* class *agree* in at least `beta` of them. It is the second filter of
+#' the breast-cancer study (Arefin et al. 2012, Results), after [mdl_filter()].
 #'
-#' @param x What [mdl_filter()] gave, whose rows kept are used as it cut them;
-#'   or discretised features in rows and samples in columns, as an integer,
-#'   logical or whole-numbered matrix, a data frame, an `ExpressionSet` or a
-#'   `SummarizedExperiment`. Values are labels: all that counts is whether two
-#'   are equal.
+#' @param x A result of [mdl_filter()], of which the kept rows are used as they
+#'   were discretised. Or discretised features in rows and samples in columns,
+#'   as an integer, logical or whole-numbered matrix, a data frame, an
+#'   `ExpressionSet` or a `SummarizedExperiment`. Values are labels: only their
+#'   equality matters.
 #' @param class The class of each sample, as for [mdl_filter()]. `NULL`
-#'   (default) takes the class that the filter was made with.
-#' @param alpha In how many rows samples of different classes must differ: a
-#'   whole number, or `"max"` (default) for the largest that all rows together
-#'   allow: the smallest number of rows in which any two such samples differ.
-#' @param beta In how many rows samples of the same class must agree: a whole
-#'   number, 0 for no such demand, or `"max"` (default). As in Ravetti, Berretta
-#'   and Moscato (2009), `"max"` finds the smallest k for `alpha` alone first,
-#'   and then, among the sets of that size, the largest `beta`: a larger set is
-#'   never taken for its sake.
-#' @param ... Must be empty: what follows must be named in full.
-#' @param time_limit Seconds after which the search ends, 60 by default. A first
-#'   set is made however short the time: seconds, for thousands of rows and tens
-#'   of thousands of pairs.
-#' @param solver `"auto"` (default) leaves what the bound below does not decide
-#'   to GLPK where the package Rglpk is installed; `"glpk"` demands that;
-#'   `"none"` does without.
+#'   (default) uses the class of the filter.
+#' @param alpha The minimum number of rows in which samples of different classes
+#'   must differ. It is a whole number, or `"max"` (default) for the largest
+#'   possible value. That is the minimum, over all pairs of such samples, of the
+#'   number of rows in which they differ.
+#' @param beta The minimum number of rows in which samples of the same class
+#'   must agree. It is a whole number, where 0 is no constraint, or `"max"`
+#'   (default). `"max"` first finds the smallest k for `alpha` alone, and then
+#'   the largest `beta` among the sets of that size (Ravetti, Berretta and
+#'   Moscato 2009). It never increases k for a larger `beta`.
+#' @param ... Must be empty: later arguments must be named in full.
+#' @param time_limit The time in seconds after which the search ends, 60 by
+#'   default. A first set is always found, however short the limit. For
+#'   thousands of rows and tens of thousands of pairs, this takes seconds.
+#' @param solver The exact solver for sets that the bound (see "Method" below)
+#'   does not prove to be the smallest. `"auto"` (default) uses GLPK if the
+#'   package Rglpk is installed. `"glpk"` requires that package. `"none"` does
+#'   not use it.
 #' @inheritParams run_options
 #' @inheritParams knn_search
 #'
 #' @returns A list of class `fsknn_alpha_beta_k`, with a print method:
-#'   * `index`: integer, the rows chosen, in increasing order (of an
-#'     [mdl_filter()]: rows of the matrix that it was made from);
-#'   * `features`: their names, or `NULL` where `x` has no row names;
+#'   * `index`: integer, the chosen rows in increasing order. For a result of
+#'     [mdl_filter()], they are rows of the original matrix;
+#'   * `features`: their names, or `NULL` if `x` has no row names;
 #'   * `k`: their number;
-#'   * `alpha`, `beta`: as asked for, or the largest found for `"max"`;
-#'   * `lower_bound`: a number of rows below which no set does;
-#'   * `gap`: (k - lower_bound) / k, 0 where k is proven the smallest;
-#'   * `beta_bound`: for `beta = "max"` no set of k rows has a larger `beta`
-#'     than this; else `beta`;
-#'   * `optimal`: whether k is proven the smallest, and `beta` the largest;
-#'   * `solver`: `"Rglpk"` where it took part, else `"none"`;
-#'   * `seconds`.
+#'   * `alpha`, `beta`: the given values, or the largest ones found for `"max"`;
+#'   * `lower_bound`: no set has fewer rows than this;
+#'   * `gap`: (k - lower_bound) / k, 0 if k is proven to be the smallest;
+#'   * `beta_bound`: for `beta = "max"`, no set of k rows has a larger `beta`
+#'     than this. Otherwise `beta`;
+#'   * `optimal`: whether k is proven to be the smallest, and `beta` the
+#'     largest;
+#'   * `solver`: `"Rglpk"` if it was used, otherwise `"none"`;
+#'   * `seconds`: the time taken.
 #'
 #' @section Method:
-#' Rows that some pair of samples can't do without are taken first, and pairs
-#' that others imply are dropped. A greedy cover, made again and again from the
-#' reduced costs of a Lagrangian relaxation (whose value is the lower bound,
-#' climbed by the volume algorithm, Barahona and Anbil 2000), is improved by a
-#' weighting local search (Gao, Yao, Weise and Li 2015). Where bound and set
-#' meet, the set is proven. Else rows are ruled in and out by their reduced
-#' costs, and what is left goes to GLPK with few constraints at a time, those
-#' that its last solution broke being added. The search is the same in every run
-#' as long as the time suffices; with too little time, what it finds depends on
-#' the machine.
+#' Rows that some pair of samples requires are taken first, and redundant pairs
+#' are dropped. A Lagrangian relaxation gives the lower bound, by the volume
+#' algorithm (Barahona and Anbil 2000). A greedy cover is computed repeatedly
+#' from its reduced costs, and improved by a weighting local search (Gao, Yao,
+#' Weise and Li 2015). If the bound equals the size of the set, the set is
+#' proven to be the smallest.
+#'
+#' Otherwise, rows are fixed or excluded by their reduced costs, and GLPK solves
+#' the rest. It starts with few constraints, and those that its last solution
+#' violates are added. The search is the same in every run if the time suffices.
+#' Otherwise, the result depends on the machine.
 #'
 #' @section Memory:
-#' Pairs are held as bits: twice (rows x pairs) / 8 bytes, after the reductions,
-#' besides `x`: 22 MB for 2,000 rows and all 43,365 pairs of 295 samples, 260 MB
-#' for 24,000 rows. No matrix of constraints is made of more than a million
-#' entries.
+#' Pairs are stored as bits. After the reductions, they take twice (rows x
+#' pairs) / 8 bytes besides `x`. That is 22 MB for 2,000 rows and all 43,365
+#' pairs of 295 samples, and 260 MB for 24,000 rows. No matrix of constraints
+#' has more than a million entries.
 #'
 #' @section Errors:
-#' A wrong argument, values that are missing or not whole, or an `alpha` or
-#' `beta` that even all rows do not allow is an error of class
-#' `fsknn_argument_error` that names the pair of samples that stands against it
-#' and what is possible. Ctrl-C stops a call.
+#' An error of class `fsknn_argument_error` is raised by an invalid argument,
+#' and by values that are missing or not whole. It is also raised if even all
+#' rows together do not satisfy `alpha` or `beta`. The message then names a pair
+#' of samples for which it is impossible, and the possible values. Ctrl-C stops
+#' a call.
 #'
 #' @references
 #' Cotta C, Sloper C, Moscato P (2004). Evolutionary Search of Thresholds for
@@ -91,7 +96,7 @@
 #' Gao C, Yao X, Weise T, Li J (2015). An Efficient Local Search Heuristic with
 #' Row Weighting for the Unicost Set Covering Problem. *European Journal of
 #' Operational Research* 246(3): 750-761. \doi{10.1016/j.ejor.2015.05.038}
-#' @seealso [mdl_filter()]
+#' @seealso [mdl_filter()] for the filter before this one.
 #' @export
 #' @examples
 #' set.seed(1)
@@ -102,7 +107,7 @@
 #' chosen
 #' x[chosen$index, ]
 #'
-#' # after the first filter: alpha_beta_k(mdl_filter(x, class))
+#' # After the first filter: alpha_beta_k(mdl_filter(x, class))
 alpha_beta_k <- function(x, class = NULL, alpha = "max", beta = "max", ...,
                          time_limit = 60, solver = c("auto", "glpk", "none"),
                          num_threads = NULL, progress = NULL) {

@@ -1,59 +1,63 @@
-#' Rows that tell of a class, by minimum description length
+#' Supervised feature filter by minimum description length
 #'
-#' Cuts the values of each row into intervals so that the class of the samples
-#' differs between them, as long as a cut pays for its own description (Fayyad
-#' and Irani 1993). Rows without any accepted cut tell nothing of the class by
-#' this measure: it is the supervised filter with which the breast-cancer study
-#' begins (Arefin 2012, Results).
+#' Divides the values of each row into intervals that separate the classes of
+#' the samples. A cut is accepted only if its information gain exceeds the cost
+#' of its description (Fayyad and Irani 1993). A row is kept if it has at least
+#' one accepted cut. This is the first filter of the breast-cancer study (Arefin
+#' et al. 2012, Results).
 #'
-#' A row's samples are sorted. Candidate cuts lie half way between two
-#' neighbouring values, at boundary points only: samples with equal values stand
-#' together, and two neighbouring values are not parted if all their samples are
-#' of one and the same class. The candidate with the smallest class entropy (the
-#' lowest of those that are equally good) is accepted if its gain of information
-#' exceeds
+#' A row's samples are sorted. Candidate cuts are midpoints of adjacent
+#' different values. Those between two values whose samples all have the same
+#' class are left out (Fayyad and Irani 1992). The candidate with the smallest
+#' class entropy is taken, the lowest of equally good ones. It is accepted if
+#' its information gain exceeds
 #'
 #' \deqn{\frac{\log_2(N - 1)}{N} + \frac{\log_2(3^k - 2) -
 #'   (k E(S) - k_1 E(S_1) - k_2 E(S_2))}{N}}{
 #'   log2(N - 1) / N + (log2(3^k - 2) - (k E(S) - k1 E(S1) - k2 E(S2))) / N}
 #'
-#' with N the number of samples in the interval S, E the class entropy in bits
-#' and k the number of classes present in S and in its two parts; then both
-#' parts are cut further in the same way.
+#' where N is the number of samples in the interval S, and E is the class
+#' entropy in bits. The numbers of classes present in S and in its two parts are
+#' k, k1 and k2. Both parts are then divided in the same way.
 #'
-#' @param x Features in rows (genes, probes), samples in columns: a numeric,
-#'   integer or logical matrix, a data frame of numeric columns, an
-#'   `ExpressionSet`, or a `SummarizedExperiment` (the assay that
-#'   [knn_search()] takes by default). All values must be finite.
-#' @param class The class of each sample, one value a column of `x`, in that
-#'   order or with their names: a factor,
-#'   text, logical values or whole numbers, with two classes or more and none
-#'   missing. Beside an `ExpressionSet` or a `SummarizedExperiment` also the
-#'   name of a column of its sample data.
-#' @param ... Must be empty: what follows must be named in full.
+#' @section Rows of pure noise:
+#' The criterion is not a test, and some rows without any relation to the class
+#' are kept. With two equal classes of normal values, it keeps about 10% of such
+#' rows with 6 samples, 3% with 20 and 0.3% with 295. A row without a cut may
+#' still be related to the class: no cut is worth its description.
+#'
+#' @param x Features (genes, probes) in rows and samples in columns. It is a
+#'   numeric, integer or logical matrix, a data frame of numeric columns, an
+#'   `ExpressionSet`, or a `SummarizedExperiment`. Of the latter, the default
+#'   assay of [knn_search()] is read. All values must be finite.
+#' @param class The class of each sample, one value for each column of `x`, in
+#'   that order or with their names. It is a factor, text, logical values or
+#'   whole numbers, with at least two classes and none missing. For an
+#'   `ExpressionSet` or a `SummarizedExperiment`, it may be the name of a column
+#'   of its sample data.
+#' @param ... Must be empty: later arguments must be named in full.
 #' @inheritParams run_options
 #' @inheritParams knn_search
 #'
 #' @returns A list of class `fsknn_mdl_filter`, with a print method:
-#'   * `cuts`: a list with one numeric vector for each row of `x`, the accepted
-#'     cuts in increasing order; `numeric(0)` where there are none. A value that
-#'     equals a cut lies below it. Row names are kept.
-#'   * `gain`: for each row, the information that its intervals give of the
-#'     class, in bits: the entropy of the class less its mean entropy within the
-#'     final intervals (weighted by their samples); 0 without a cut.
-#'   * `keep`: for each row, whether it has a cut. As a filter:
-#'     `x[f$keep, ]`.
-#'   * `levels`: an integer matrix of the rows kept, in which 1 stands for the
-#'     lowest interval: what [alpha_beta_k()] takes.
+#'   * `cuts`: a list with a numeric vector for each row of `x`, the accepted
+#'     cuts in increasing order, or `numeric(0)`. A value equal to a cut belongs
+#'     to the interval below it. Row names are kept.
+#'   * `gain`: the information gain of each row's intervals, in bits. It is the
+#'     entropy of the class minus its mean entropy within the final intervals
+#'     (weighted by their samples). It is 0 without a cut.
+#'   * `keep`: whether each row has a cut. To filter, use `x[f$keep, ]`.
+#'   * `levels`: an integer matrix of the rows kept, where 1 is the lowest
+#'     interval. It is an input of [alpha_beta_k()].
 #'   * `class`: the class of each sample, a factor.
 #'
-#' `predict()` gives an integer matrix with one row for each row kept, and the
-#' samples of `newdata` in columns.
+#' `predict()` returns an integer matrix of such levels, with a row for each row
+#' kept and a column for each sample of `newdata`.
 #'
 #' @section Errors:
-#' A wrong argument, a value that is missing or not finite, or a class with
-#' fewer than two values is an error of class `fsknn_argument_error`. Rows with
-#' missing values can be left out by `x[rowSums(is.na(x)) == 0, ]`.
+#' An invalid argument, a value that is missing or not finite, and a class with
+#' fewer than two values are errors of class `fsknn_argument_error`. To leave
+#' out rows with missing values, use `x[rowSums(is.na(x)) == 0, ]`.
 #'
 #' @references
 #' Fayyad UM, Irani KB (1993). Multi-Interval Discretization of
@@ -104,11 +108,12 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
 }
 
 #' @rdname mdl_filter
-#' @param object A filter, as `mdl_filter()` returns it.
-#' @param newdata The same features of the same or of other samples, in all that
-#'   `mdl_filter()` takes: all rows that the filter was made from, or those that
-#'   it keeps, in that order or by name. `predict()` applies the filter's cuts
-#'   to them. Missing values stay missing.
+#' @param object A filter, as returned by `mdl_filter()`.
+#' @param newdata The same features of the same or other samples, in any form
+#'   that `mdl_filter()` accepts. It has all rows from which the filter was
+#'   made, or only the rows kept, in that order or with their names.
+#'   `predict()` applies the filter's cuts to them. Missing values remain
+#'   missing.
 #' @method predict fsknn_mdl_filter
 #' @export
 predict.fsknn_mdl_filter <- function(object, newdata, ..., num_threads = NULL) {

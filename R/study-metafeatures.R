@@ -1,57 +1,62 @@
-#' Metafeatures: every pair of rows under an operator
+#' Metafeatures: pairs of rows combined by an operator
 #'
-#' The rows of a matrix, and after them every pair of rows under each operator:
-#' what Arefin et al. (2012) call metafeatures, and which may follow an outcome
-#' better than either row does. The object holds only the matrix and knows what
-#' each metafeature is made of: it makes a row when it is read. So 876 rows
-#' stand for 384,126 metafeatures under `"-"` and for 1,533,876 under all four
-#' operators, in the memory of 876.
+#' Represents the rows of a matrix, followed by each pair of rows combined by
+#' each operator. Arefin et al. (2012) call these metafeatures. A metafeature
+#' may be more correlated with an outcome than either of its rows. The object
+#' stores only the matrix, and computes a metafeature when it is read. So 876
+#' rows represent 384,126 metafeatures with `"-"`, or 1,533,876 with all four
+#' operators, in the memory of 876 rows.
 #'
-#' Row i and row j (i < j) give one metafeature under each operator, `x[i, ]`
-#' op `x[j, ]`, for instance `"ARF1 - SLC40A1"`. The order is: the rows
-#' themselves; then operator by operator in the order of `ops` the pairs (i, j),
-#' i slowest; last, rows added by [add_phenotype()], which take part in no pair.
-#' Each value is one correctly rounded operation of R's doubles.
+#' Rows i and j (i < j) give one metafeature for each operator, `x[i, ]` op
+#' `x[j, ]`, for instance `"ARF1 - SLC40A1"`. The rows themselves come first.
+#' The pairs (i, j) follow, one operator after another in the order of `ops`,
+#' with i changing slowest. Rows added by [add_phenotype()] come last and are in
+#' no pair. Each value is one correctly rounded operation on R's doubles.
 #'
 #' [knn_graph()], [knn_search()], [knn_query()], [nearest_to()] and [knn_plan()]
-#' take the object in place of a matrix and make rows block by block, a GPU in
-#' its own memory. On the CPU a search holds the metafeatures in 16-bit whole
-#' numbers (a quarter of the matrix's bytes), which its filter needs, and makes
-#' the doubles of a row again for each exact distance. The matrix of doubles
-#' itself is never held.
+#' accept the object instead of a matrix. They compute its rows block by block,
+#' a GPU in its own memory. On the CPU, a search stores the metafeatures as
+#' 16-bit integers (a quarter of the matrix's bytes), which its filter needs. It
+#' computes a row's doubles again for each exact distance. The matrix of doubles
+#' is never stored.
 #'
-#' @section Left out:
-#' Metafeatures with a value that is not finite (a denominator of zero, a
-#' product beyond the range of a double) and those with no variation (all values
-#' equal) are left out of every graph and search: they are nobody's neighbours,
-#' [knn_search()] gives them rows of `NA`, and [knn_graph()] does not have them
-#' among its vertices. A message says how many, and the attribute `left_out` of
-#' the result is a data frame of all of them with the columns `point` (row
-#' number), `name` and `reason` (`"not finite"` or `"no variation"`); there is
-#' no such attribute where nothing is left out. [knn_query()] has the attribute
-#' `query_left_out` for its queries.
+#' @section Metafeatures that are left out:
+#' Every graph and search leaves out metafeatures with
+#' * a value that is not finite: a division by zero, or a product beyond the
+#'   range of a double (`"not finite"`);
+#' * no variation: all values are equal (`"no variation"`);
+#' * no residual under `adjust`: the covariates explain all variation
+#'   (`"explained"`).
+#'
+#' They are not neighbours of any point. Their rows in the result of
+#' [knn_search()] are `NA`, and they are not among the vertices of
+#' [knn_graph()]. A message gives their number. The attribute `left_out` of the
+#' result is a data frame with the columns `point` (row number), `name` and
+#' `reason` (the words in quotes above). It does not exist if none is left out.
+#' [knn_query()] also has the attribute `query_left_out` for its queries.
 #'
 #' @param x A numeric, integer or logical matrix, a data frame of numeric
 #'   columns, an `ExpressionSet` or a `SummarizedExperiment` (the assay that
-#'   [knn_search()] takes by default): at least two rows (points), features
-#'   (samples) in columns. All values must be finite. Without row names the
-#'   metafeatures are named by row numbers (`"1 - 2"`).
-#' @param ops Some of `"-"`, `"+"`, `"*"`, `"/"`, in any order; all by default.
+#'   [knn_search()] reads by default). It has at least two rows (points), and
+#'   features (samples) in columns. All values must be finite. Without row
+#'   names, the metafeatures are named by row numbers (`"1 - 2"`).
+#' @param ops Some of `"-"`, `"+"`, `"*"`, `"/"`, in any order. All by default.
 #'
-#' @returns An object of class `metafeatures`. It has a dimension and dimension
-#'   names like the matrix it stands for; names are made when they are asked
-#'   for. `x[i, j]` takes rows by number, name or condition and columns likewise
-#'   and gives metafeatures again, or a plain vector where one row or one column
-#'   is left (unless `drop = FALSE`); `x[cbind(i, j)]` gives single values.
-#'   `as.matrix()` makes the matrix. It is a seed for
-#'   `DelayedArray::DelayedArray()`. A `metafeatures` object can have no more
-#'   than 2^31 - 1 rows.
+#' @returns An object of class `metafeatures`. Its dimensions and dimension
+#'   names are those of the matrix that it represents. Names are computed when
+#'   they are needed.
+#'
+#'   `x[i, j]` selects rows and columns by number, name or condition. It returns
+#'   metafeatures, or a plain vector if one row or one column remains (unless
+#'   `drop = FALSE`). `x[cbind(i, j)]` returns single values, and `as.matrix()`
+#'   the whole matrix. The object can be the seed of a
+#'   `DelayedArray::DelayedArray()`. It has at most 2^31 - 1 rows.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: an `x` as described for [knn_search()],
-#' fewer than two rows, unknown or repeated operators, too many rows.
+#' An invalid `x` (see [knn_search()]), fewer than two rows, too many rows, and
+#' unknown or repeated operators are errors of class `fsknn_argument_error`.
 #' @inherit knn_search references
-#' @seealso [add_phenotype()] for the outcome as one more row, [nearest_to()]
-#'   for what is near one point.
+#' @seealso [add_phenotype()] to add an outcome as a row, [nearest_to()] for the
+#'   nearest neighbours of one point.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(6 * 10), nrow = 6)
@@ -62,7 +67,7 @@
 #' edges <- knn_graph(m, k = 1)
 #' head(edges)
 #'
-#' # the outcome as a point, and what is nearest to it
+#' # The outcome as a point, and its nearest neighbours
 #' m <- add_phenotype(m, rexp(10), "years to relapse")
 #' nearest_to(m, "years to relapse", k = 3)
 metafeatures <- function(x, ops = c("-", "+", "*", "/")) {
@@ -85,7 +90,7 @@ metafeatures <- function(x, ops = c("-", "+", "*", "/")) {
   check_finite(points, scan, "x")
   check_num_metafeatures(nrow(points$values), length(ops))
   values <- points$values
-  # A data frame has its row names apart from its values.
+  # The row names of a data frame are not part of its values.
   dimnames(values) <- list(points$names, colnames(values))
   new_metafeatures(values, ops)
 }

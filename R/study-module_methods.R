@@ -51,7 +51,7 @@ print_some <- function(rows, all, what) {
 
 #' @param what For `as.data.frame()`: `"modules"` (default), `"outcomes"` or
 #'   `"points"`.
-#' @param row.names,optional Not used; they are those of the generic.
+#' @param row.names,optional Not used: arguments of the generic.
 #' @method as.data.frame fsknn_modules
 #' @rdname module_summary
 #' @export
@@ -71,7 +71,7 @@ as.data.frame.fsknn_modules <- function(x, row.names = NULL, optional = FALSE,
   x[[what]]
 }
 
-#' @param n For `plot()`: how many modules to draw, the largest.
+#' @param n For `plot()`: the number of modules to draw, the largest first.
 #' @rdname module_summary
 #' @export
 plot.fsknn_modules <- function(x, ..., n = 20) {

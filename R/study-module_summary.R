@@ -1,83 +1,91 @@
-#' What modules are: eigengenes, hubs, and how they follow an outcome
+#' Module eigengenes, hubs and their correlation with outcomes
 #'
-#' Of each module (cluster of points): its size, its eigengene, that is the one
-#' profile over the samples that stands for it, how much of the module the
-#' eigengene explains, which points follow it most closely, and how it is
-#' correlated with outcomes.
+#' For each module (cluster of points), reports its size, its eigengene and the
+#' variance that the eigengene explains. An eigengene is a profile over the
+#' samples that represents the module. The function also reports the points that
+#' are most correlated with it (hubs), and its correlation with outcomes.
 #'
 #' @details
 #' The eigengene (Langfelder and Horvath 2008) is the first right singular
-#' vector of the module's rows, each brought to mean 0 and standard deviation 1:
-#' of length 1, with the sign that makes its correlation with the mean of these
-#' rows positive. It explains `variance_explained` of their sum of squares: the
-#' mean of the squared correlations of the rows with it. These are those of
-#' `WGCNA::moduleEigengenes()`, and `kme`, a point's correlation with its own
-#' module's eigengene, that of `WGCNA::signedKME()`. The point with the largest
-#' is the module's `hub`; in a module of rows that go both ways (of
-#' `sign = "absolute"`) that is the largest |kme|.
+#' vector of the module's rows, each standardised to mean 0 and standard
+#' deviation 1. Its length is 1. Its sign makes its correlation with the mean of
+#' these rows positive. `variance_explained` is the proportion of the rows' sum
+#' of squares that it explains. That is the mean of the rows' squared
+#' correlations with it.
 #'
-#' Nothing larger than the module's rows or samples x samples is made, so that
-#' modules of 100,000 points are summarised in seconds.
+#' `kme` is a point's correlation with the eigengene of its own module. The
+#' `hub` of a module is the point with the largest |kme|. Eigengenes and the
+#' variance explained are those of `WGCNA::moduleEigengenes()`, and `kme` is
+#' that of `WGCNA::signedKME()`.
+#'
+#' No matrix is larger than the module's rows, or samples x samples. So modules
+#' of 100,000 points are summarised in seconds.
 #'
 #' @section Outcomes:
-#' The eigengenes' correlations with outcomes and their p-values are those of
-#' [nearest_to()] with `sign = "absolute"`: two-sided. The null of `p_value` and
-#' `p_adjusted`: the outcome is independent of the eigengenes (with `strata`,
-#' within each). `p_value` is analytic, and wants values near to normal;
-#' `p_adjusted` is family-wise over all modules, by Westfall and Young's
-#' step-down maximum over permutations of the outcome; `fdr` is that of
-#' Benjamini and Hochberg over the modules. Each outcome is a family of its own:
-#' several are not adjusted for. Nor is what came before: where the outcome had
-#' a part in making the modules (points chosen by it, or the outcome a row of
-#' `x`, as [add_phenotype()] makes it), its p-values are too small. Leave that
-#' row out of `x` and `clusters`.
+#' The correlations of eigengenes with outcomes and their p-values are those of
+#' [nearest_to()] with `sign = "absolute"`, that is, two-sided. The null
+#' hypothesis of `p_value` and `p_adjusted` is that the outcome is independent
+#' of the eigengenes. With `strata`, the permutations for `p_adjusted` are
+#' within each stratum, and `p_value` ignores strata.
+#' * `p_value` is analytic, and assumes values that are nearly normal under
+#'   `"pearson"` and `"bicor"`. It is valid only for a module chosen in advance.
+#' * `p_adjusted` is family-wise over all modules, by Westfall and Young's
+#'   step-down maximum over permutations of the outcome.
+#' * `fdr` is `p_value` adjusted by Benjamini and Hochberg over the modules.
 #'
-#' An eigengene may follow an outcome that few of its points follow, and that
-#' of a module with a small `variance_explained` stands for little of it.
+#' These p-values do not adjust for several outcomes, each of which is a family
+#' of its own. They are too small if the outcome contributed to the modules.
+#' That is so if points were selected by the outcome, or if it is a row of `x`
+#' as from [add_phenotype()]. Leave that row out of `x` and `clusters`. See
+#' [nearest_to()] for further limits.
 #'
-#' @param clusters The module of each point (row of `x`): what [mst_knn()]
-#'   gives, what igraph's `cluster_*()` functions give, or a vector or factor,
-#'   such as `colors` of WGCNA. `NA`: in no module. Where points have names in
-#'   both they are matched by name. WGCNA's "grey" (or 0) is a
-#'   module like any other unless it is made `NA`.
+#' An eigengene may be correlated with an outcome although few of its points
+#' are. If `variance_explained` is small, the eigengene represents the module
+#' poorly.
+#'
+#' @param clusters The module of each point (row of `x`). It may be a result of
+#'   [mst_knn()] or of igraph's `cluster_*()` functions, or a vector or factor
+#'   such as WGCNA's `colors`. `NA` means no module. If both have names, points
+#'   are matched by name. WGCNA's "grey" (or 0) is a module like any other,
+#'   unless you replace it by `NA`.
 #' @param x The points, as for [knn_search()], held in memory.
 #' @param outcome `NULL` (default), or an outcome of the samples, or several in
-#'   a data frame or a list with names, as for [nearest_to()]: numbers, logical
-#'   values, a factor or text of two levels, survival times (`survival::Surv`).
-#'   Where it has names (or row names) and samples have, too, it is matched by
-#'   name. Beside
-#'   an `ExpressionSet` or a `SummarizedExperiment` also names of columns of its
-#'   sample data.
-#' @param min_size The fewest points of a module: smaller ones are left out. 3
-#'   by default.
+#'   a data frame or a list with names. They are as for [nearest_to()]: numbers,
+#'   logical values, a factor or text of two levels, or survival times
+#'   (`survival::Surv`). If both have names, samples are matched by name. For an
+#'   `ExpressionSet` or a `SummarizedExperiment`, it may be names of columns of
+#'   its sample data.
+#' @param min_size The minimum number of points in a module, 3 by default.
+#'   Smaller modules are left out.
 #' @param metric The correlation of eigengenes with outcomes: `"pearson"`
 #'   (default), `"spearman"` or `"bicor"`.
-#' @param permutations How many permutations of the outcome `p_adjusted` is
-#'   from; 0 (default): there is none.
-#' @param ... [Point options][point_options()] and [run
-#'   options][run_options()], by name, or collected as `options = `. `constant
-#'   = "isolate"` puts constant rows in no module. `na = "mean"` replaces a
-#'   missing value of `x` by the mean of its row; outcomes may have none
-#'   missing. Eigengenes and outcomes are adjusted for the covariates of
-#'   `adjust`, but the eigengenes that are returned are not.
+#' @param permutations Number of permutations of the outcome for `p_adjusted`. 0
+#'   (default) gives no `p_adjusted`.
+#' @param ... [Point options][point_options()] and [run options][run_options()],
+#'   by name, or collected as `options = `. `constant = "isolate"` puts constant
+#'   rows in no module. `na = "mean"` replaces a missing value of `x` by the
+#'   mean of its row. Outcomes must have no missing values. `adjust` applies to
+#'   the correlations of eigengenes with outcomes, and not to the eigengenes
+#'   that are returned.
 #' @inheritParams nearest_to
 #'
 #' @returns An object of class `fsknn_modules`, a list of
 #'   * `modules`: a data frame with a row for each module, in order: `module`,
 #'     `size`, `variance_explained` and `hub` (name or number of a point);
-#'   * `outcomes`, where there are any: a data frame with a row for each outcome
-#'     and module: `outcome`, `module`, `correlation`, `p_value`, `p_adjusted`
-#'     (with permutations) and `fdr`, the smallest p-values of an outcome first;
-#'   * `points`: a data frame with a row for each point that is in a module:
-#'     `point`, `module`, `kme` and `rank` (1 for the hub);
+#'   * `outcomes`, if there are any: a data frame with a row for each outcome
+#'     and module. Its columns are `outcome`, `module`, `correlation`,
+#'     `p_value`, `p_adjusted` (with permutations) and `fdr`. The modules with
+#'     the largest |correlation| are first;
+#'   * `points`: a data frame with a row for each point in a module: `point`,
+#'     `module`, `kme` and `rank` (1 for the hub);
 #'   * `eigengenes`: a matrix with a row for each module and a column for each
-#'     sample, named `ME` and the module, so that it can be searched, or bound
+#'     sample. Rows are named `ME` and the module. It can be searched, or bound
 #'     to `x`;
 #'   * `num_samples` and `permutations`.
 #'
-#'   `as.data.frame()` gives the modules, or `what = "outcomes"` or `"points"`;
-#'   `plot()` draws the correlations of the `n` largest modules with outcomes,
-#'   or what their eigengenes explain. It needs ggplot2.
+#'   `as.data.frame()` returns the modules, or with `what` the `"outcomes"` or
+#'   `"points"`. `plot()` draws the correlations of the `n` largest modules with
+#'   outcomes, or without outcomes the variance explained. It needs ggplot2.
 #' @inheritSection knn_search Errors
 #' @references
 #' Langfelder P, Horvath S (2008). WGCNA: an R package for weighted correlation
@@ -89,7 +97,7 @@
 #'   WGCNA's networks.
 #' @export
 #' @examples
-#' # Three modules, the second of which follows the stage
+#' # Three modules, of which the second is correlated with the stage
 #' x <- matrix(rnorm(3 * 40), 3)
 #' stage <- x[2, ] + rnorm(40)
 #' x <- x[rep(1:3, each = 30), ] + matrix(rnorm(90 * 40), 90)

@@ -1,60 +1,66 @@
-#' The breast-cancer study's data
+#' Data of the breast-cancer study
 #'
-#' Expression values, probe annotation and clinical data of the patients that
-#' Arefin et al. (2012) studied (van de Vijver et al. 2002), or of the sister
-#' study (van 't Veer et al. 2002), in one form wherever they come from. This
-#' package holds none of these data.
+#' Reads expression values, probe annotation and clinical data of the patients
+#' that Arefin et al. (2012) studied. They are those of van de Vijver et al.
+#' (2002), or of the related study of van 't Veer et al. (2002). The form is the
+#' same for every source. This package contains none of these data.
 #'
-#' @section Where from:
-#' `"nki295"` comes from the first of these that is there:
-#' * Bioconductor's package seventyGeneData: its data set `vanDeVijver`, 24,481
-#'   probes of 295 patients;
-#' * Bioconductor's package breastCancerNKI: its data set `nki`, 24,481 probes
-#'   of 337 patients, those of both studies;
+#' @section Sources:
+#' `"nki295"` is read from the first of these that exists:
+#' * the Bioconductor package seventyGeneData: its data set `vanDeVijver` has
+#'   24,481 probes of 295 patients;
+#' * the Bioconductor package breastCancerNKI: its data set `nki` has 24,481
+#'   probes of 337 patients, those of both studies;
 #' * a folder with the file `nki295_small.rds`: 500 probes of 295 patients.
 #'
-#' `"vantveer78"` and `"vantveer78_876"` come from a folder with the file
-#' `vantveer78_full.rds` (24,481 probes of 78 patients, with missing values) or
-#' `vantveer78_876.rds` (876 of these probes, with none).
+#' `"vantveer78"` is read from a folder with the file `vantveer78_full.rds`:
+#' 24,481 probes of 78 patients, with missing values. `"vantveer78_876"` is read
+#' from a folder with the file `vantveer78_876.rds`: 876 of these probes,
+#' without missing values.
 #'
-#' The folder is the argument `folder`, else `options(fsknn.data = )`. Each of
-#' its files is a list, as [readRDS()] reads it, of `expr` (whole numbers,
-#' probes x patients), `scale` (log10 ratio = `expr / scale`), `probe`,
-#' `symbol`, `sample` and `clinical` (a data frame with one row a patient).
+#' The folder is the argument `folder`, or otherwise `options(fsknn.data = )`.
+#' Each of its files is a list in the format of [readRDS()]. Its elements are
+#' `expr` (whole numbers, probes x patients), `scale` (log10 ratio = `expr /
+#' scale`), `probe`, `symbol`, `sample` and `clinical`. The last is a data frame
+#' with a row for each patient.
 #'
-#' @param dataset Which patients and probes: `"nki295"` (default), `"vantveer78"`
-#'   or `"vantveer78_876"`: see below.
+#' @param dataset The patients and probes: `"nki295"` (default), `"vantveer78"`
+#'   or `"vantveer78_876"`. See "Sources" below.
 #' @param ... Must be empty.
-#' @param folder A folder to read from, and from nowhere else; `NULL` (default)
-#'   looks in all places.
+#' @param folder The only folder to read from. `NULL` (default) tries all
+#'   sources.
 #'
-#' @returns A `SummarizedExperiment`, patients in columns. Its assay `ratio`
-#'   holds log10 ratios to the reference, double; missing ones are `NA`. Row
-#'   names are probes; `rowData` has `probe` and `symbol` (`""` where none is
-#'   known), and what else the source has. `colData` begins with
-#'   * `relapse_years`: years to the first relapse, or of follow-up without one
-#'     (for `"vantveer78"` years to a distant metastasis, or of follow-up);
-#'   * `metastasis`: was there a distant metastasis (for `"vantveer78"` within
-#'     five years)?
+#' @returns A `SummarizedExperiment` with patients in columns. Its assay `ratio`
+#'   has log10 ratios to the reference, as double, `NA` if missing. Row names
+#'   are probes. `rowData` has `probe`, `symbol` (`""` if unknown), and further
+#'   columns of the source. `colData` begins with
+#'   * `relapse_years`: years to the first relapse, or of follow-up without one.
+#'     For `"vantveer78"`, years to a distant metastasis, or of follow-up;
+#'   * `metastasis`: whether there was a distant metastasis (for `"vantveer78"`,
+#'     within five years);
 #'   * `metastasis_years`: years to the first distant metastasis, or of
-#'     follow-up without one;
+#'     follow-up without one.
 #'
-#'   and goes on with all columns of the source under their own names.
-#'   `metadata()` says where the data come from.
+#'   All columns of the source follow under their own names. `metadata()` has
+#'   the source of the data.
 #' @section Time and event:
-#' `metastasis_years` and `metastasis` are a pair for `survival::Surv()`: where
-#' `metastasis` is `FALSE` the time is censored. Of the 295 patients the years
-#' to a metastasis are known for the 101 who had one (`TIMEmeta`). The other 194
-#' were followed to their death or last visit without one (`TIMEsurvival`), also
-#' the 19 of them with another recurrence before, since 13 of the 101 had
-#' one before the metastasis: follow-up did not end with it. Deaths are censored
-#' like other ends of follow-up. `relapse_years` has no such pair: no column
-#' marks relapses of other kinds, and where there was none it is time of
-#' follow-up. Taken as a plain number, as Arefin et al. (2012) do, it mixes the
-#' two.
+#' `metastasis_years` and `metastasis` are a pair for `survival::Surv()`. If
+#' `metastasis` is `FALSE`, the time is censored. For 101 of the 295 patients,
+#' it is the time to their metastasis (`TIMEmeta`). The other 194 were followed
+#' without one to their death or last visit (`TIMEsurvival`). Deaths are
+#' censored like other ends of follow-up.
+#'
+#' Of these 194 patients, 19 had another recurrence before that. Their follow-up
+#' did not end with it, since 13 of the 101 patients had one before their
+#' metastasis.
+#'
+#' `relapse_years` has no such pair: no column marks other relapses, and without
+#' a relapse it is the time of follow-up. Arefin et al. (2012) use it as a plain
+#' number, which mixes the two.
 #' @section Errors:
-#' Where the data are nowhere a `fsknn_data_error` (also of class `fsknn_error`)
-#' says how to get them, and likewise where a file is not as described.
+#' If no source exists, an error of class `fsknn_data_error` (also
+#' `fsknn_error`) says how to get the data. A file with other content is an
+#' error of the same class.
 #' @references
 #' van de Vijver MJ, He YD, van 't Veer LJ, et al. (2002). A Gene-Expression
 #' Signature as a Predictor of Survival in Breast Cancer. *New England Journal

@@ -187,8 +187,8 @@ print.summary.fsknn_triples <- function(x, ...) {
 format.summary.fsknn_triples <- function(x, ...) {
   hubs <- paste0(id_text(x$hubs$name), " (", format_counts(x$hubs$triples), ")")
   titles <- c(
-    similarity = "Similarity", at_least = "Pairs say at least",
-    at_most = "Pairs say at most", largest_pair = "Largest pair",
+    similarity = "Similarity", at_least = "Lower bound by pairs",
+    at_most = "Upper bound by pairs", largest_pair = "Largest pair",
     place = "Place between"
   )
   cells <- sprintf("%.3f", as.matrix(x$quantiles[quantile_names]))

@@ -34,7 +34,5 @@ design_for <- function(formula, data, ranked = FALSE, samples = NULL) {
   covariates <- fsknn:::read_covariates(
     told, NULL, points, list(points = "rows"), NULL
   )
-  fsknn:::kept_covariates(
-    covariates, ranked, samples %||% seq_len(nrow(data))
-  )
+  fsknn:::kept_covariates(covariates, ranked, samples %||% seq_len(nrow(data)))
 }

@@ -63,11 +63,11 @@ gpus_to_try <- function() {
 # Returns the answer by definition: the core's exact step over all pairs.
 brute_force <- function(x, query = NULL, k, metric, sign = "signed",
                         skip = integer(), query_skip = integer(),
-                        weights = NULL, adjust = NULL) {
+                        weights = NULL, adjust = NULL, ...) {
   options <- list(
     metric = list(name = metric), sign = sign, num_threads = 1L,
     chunk_size = 0L, weights = weights, adjust = adjust,
-    backend = list(name = "cpu", devices = integer())
+    backend = list(name = "cpu", devices = integer()), ...
   )
   request <- fsknn:::new_request(as.integer(k), options, skip, query_skip)
   as_neighbours(

@@ -5,15 +5,20 @@ uniform_numbers <- function(count, seed = 1) {
   whole_numbers(count, seed) / 2147483647
 }
 
-# Returns numbers from 1 to 2^31 - 2, which are exact in double.
+# Returns numbers from 1 to 2^31 - 2, which are exact in double. Each is 16807
+# times the one before, modulo 2^31 - 1; they are made in steps that double.
 whole_numbers <- function(count, seed = 1) {
-  state <- seed * 7919 %% 2147483647 + 1
-  numbers <- double(count)
-  for (at in seq_len(count)) {
-    state <- (16807 * state) %% 2147483647
-    numbers[[at]] <- state
+  modulus <- 2147483647
+  times <- function(a, b) {
+    ((a %/% 2^16 * b) %% modulus * 2^16 + a %% 2^16 * b) %% modulus
   }
-  numbers
+  factor <- 16807
+  numbers <- times(factor, seed * 7919 + 1)
+  while (length(numbers) < count) {
+    numbers <- c(numbers, times(factor, numbers))
+    factor <- times(factor, factor)
+  }
+  numbers[seq_len(count)]
 }
 
 random_matrix <- function(num_points, num_features, seed = 1) {
@@ -109,6 +114,17 @@ values_of <- function(answer) {
 
 expect_same_values <- function(actual, expected) {
   testthat::expect_identical(values_of(actual), values_of(expected))
+}
+
+# Replaces a share of the values by missing ones.
+with_holes <- function(x, share, seed = 1) {
+  withr::with_seed(seed, x[sample(length(x), share * length(x))] <- NA)
+  x
+}
+
+unname_rows <- function(x) {
+  rownames(x) <- NULL
+  x
 }
 
 # What a diffusion map is made of.

@@ -58,9 +58,7 @@ expect_answers <- function(found) {
   expect_identical(found$find_subset, rows(four, c(9, 2)))
   expect_identical(found$find_named, rows(four, c(9, 2)))
   expect_identical(found$find_each, as_lists(full, c(2, 5)))
-  expect_identical(
-    found$find_as_is, lapply(four, function(m) list(m[7, 1:3]))
-  )
+  expect_identical(found$find_as_is, lapply(four, function(m) list(m[7, 1:3])))
   expect_match(found$find_wrong_k, "must be equal")
   expect_match(found$find_wrong_subset, "out-of-range")
   expect_identical(

@@ -368,9 +368,7 @@ test_that("shapes of neighbours make no difference", {
     diffusion_map(undirected, 3, epsilon = map$epsilon)$coordinates,
     map$coordinates
   )
-  lists <- list(
-    index = asplit(nn$index, 1), distance = asplit(nn$distance, 1)
-  )
+  lists <- list(index = asplit(nn$index, 1), distance = asplit(nn$distance, 1))
   expect_identical(
     diffusion_map(lapply(lists, lapply, as.vector), 3)$coordinates,
     map$coordinates
@@ -476,7 +474,7 @@ test_that("wrong input is told of", {
     random_matrix(30, 2, seed = 1), k = 4, metric = "inner_product",
     backend = "cpu"
   )
-  expect_snapshot(error = TRUE, transform = without_metrics, {
+  expect_messages({
     diffusion_map()
     diffusion_map("a")
     diffusion_map(nn$index)
@@ -496,7 +494,7 @@ test_that("wrong input is told of", {
     diffusion_map(as_knn(nn, to = "edges"), metric = "euclid")
     diffusion_map(knn_graph(random_matrix(30, 3, seed = 1), 4),
                   metric = "euclidean")
-  })
+  }, transform = without_metrics)
 })
 
 test_that("a walk that hardly moves is mapped where Lanczos' method fails", {

@@ -60,9 +60,7 @@ test_that("components are not mixed", {
   found <- predict(map, query(x, new, 50))
   own <- predict(map, list(
     index = list(query(x[1:40, ], new[1, , drop = FALSE], 40)$index[1, ]),
-    distance = list(
-      query(x[1:40, ], new[1, , drop = FALSE], 40)$distance[1, ]
-    )
+    distance = list(query(x[1:40, ], new[1, , drop = FALSE], 40)$distance[1, ])
   ))
   expect_equal(found[1, ], own[1, ])
   expect_false(anyNA(found[2, ]))
@@ -86,9 +84,7 @@ test_that("scales of new points follow the rule for points that are the same", {
   give <- function(n) {
     list(index = t(index[seq_len(n)]), distance = t(distance[seq_len(n)]))
   }
-  expect_equal(
-    predict(map, give(3))[1, ], by_hand(index, distance, 0.3)
-  )
+  expect_equal(predict(map, give(3))[1, ], by_hand(index, distance, 0.3))
   expect_equal(predict(map, give(1))[1, ], by_hand(3L, 0.2, 0.2))
 })
 
@@ -100,7 +96,7 @@ test_that("wrong neighbours of new points are told of", {
   other$index[2, 2] <- 31L
   below <- nn
   below$distance[1, 1] <- -1
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     predict(map)
     predict(map, nn$index)
     predict(map, other)

@@ -285,18 +285,22 @@ test_that("so have answers of thousands of points", {
 test_that("data in a file have the bits of data in memory", {
   skip_if_not_installed("digest")
   skip_if_not_installed("DelayedArray")
+  # test-input-blocks.R compares blocks with memory under every metric.
+  few <- data.frame(
+    metric = c("pearson", "euclidean", "jaccard"), sign = "signed"
+  )
   each_metric(
     function(metric, sign) {
       by_blocks(DelayedArray::DelayedArray, metric, sign, backend = "cpu")
     },
-    "DelayedMatrix"
+    "DelayedMatrix", if (is_long()) all_metrics() else few
   )
   skip_if_not_installed("bigmemory")
   each_metric(
     function(metric, sign) {
       by_blocks(bigmemory::as.big.matrix, metric, sign, backend = "cpu")
     },
-    "big.matrix", data.frame(metric = filtered_metrics, sign = "signed")
+    "big.matrix", few[1, ]
   )
 })
 
@@ -306,7 +310,7 @@ test_that("every instruction set has these bits", {
   sets <- fsknn:::cpp_backends()$cpu$instruction_sets
   for (set in if (is_long()) sets else sets[[1]]) {
     withr::local_options(fsknn.instruction_set = set)
-    for (kind in c("generic", "ties")) {
+    for (kind in c("generic", if (is_long()) "ties")) {
       each_metric(
         function(metric, sign) {
           all_answers(kind, metric, sign, backend = "cpu", reduced = TRUE)
@@ -349,7 +353,7 @@ test_that("threads and chunks do not change these bits", {
   skip_if_not_installed("digest")
   metrics <- data.frame(metric = filtered_metrics, sign = "signed")
   for (num_threads in 1:2) {
-    for (chunk_size in c(48, 160)) {
+    for (chunk_size in if (is_long()) c(48, 160) else c(48, 160)[num_threads]) {
       # Neighbours of a single point need no chunks.
       each_metric(
         function(metric, sign) {

@@ -69,14 +69,18 @@ test_that("with weights, missing values and other metrics too", {
                           "threshold_graph")]
   for (name in names(verbs)) {
     for (given in options) {
+      # How rows are prepared and what is searched are independent, but for
+      # pairwise samples.
+      if (!is_long() && is.null(given$min_pairs) &&
+            name %in% c("limits", "threshold_graph")) {
+        next
+      }
       find <- function(...) {
         do.call(verbs[[name]], c(
           given, list(constant = "isolate", backend = "cpu"), list(...)
         ))
       }
-      suppressMessages(
-        whole <- find(), classes = "fsknn_short_rows"
-      )
+      suppressMessages(whole <- find(), classes = "fsknn_short_rows")
       suppressMessages(
         expect_by_splits(
           find, whole,
@@ -178,7 +182,7 @@ test_that("more pairs than there is room for are refused by splits too", {
   error <- expect_error(find(1.2), class = "fsknn_size_error")
   expect_gt(error$pairs, room)
   # If the sample detects nothing, the error is raised all the same.
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     fsknn:::raise_too_many(
       list(
         pairs = NaN, estimated = TRUE, most = 1000, fits = NaN,
@@ -196,7 +200,7 @@ test_that("what can't deal work out, or keep it, is an error of every verb", {
   x <- random_matrix(60, 9)
   local_folder()
   writeLines("not a folder", "file.txt")
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     within_search(x, 0.5, BPPARAM = 4)
     within_query(x, x, 0.5, BPPARAM = "many")
     threshold_graph(x, 0.5, BPPARAM = list())

@@ -97,14 +97,14 @@ test_that("a file is cut anywhere, and that is said", {
   write_points(x, "whole.fbin")
   bytes <- readBin("whole.fbin", "raw", 1e3)
   expect_length(bytes, 8 + 60)
-  for (length in 0:(length(bytes) - 1)) {
+  for (length in c(0:12, seq(15, 63, 12), 67)) {
     writeBin(bytes[seq_len(length)], "cut.fbin")
     expect_error(
       knn_search("cut.fbin", 2), class = "fsknn_file_error", label = length
     )
   }
   writeBin(c(bytes, as.raw(0)), "cut.fbin")
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     read_points("cut.fbin", backed = TRUE)
     knn_search("cut.fbin", 2)
     writeBin(bytes[1:5], "cut.fbin")
@@ -133,7 +133,7 @@ test_that("a file is cut anywhere, and that is said", {
 
 test_that("values that a file has no place for are refused", {
   local_folder()
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     write_points(matrix(c(1, 256)), "a.u8bin")
     write_points(matrix(c(1, 0.5)), "a.i8bin")
     write_points(matrix(c(1, NA)), "a.i8bin")
@@ -173,7 +173,7 @@ test_that("ground truth is written and read, of matrices and of shards", {
   write_knn(nn, "index.ibin", distances = FALSE)
   expect_identical(read_knn("index.ibin")$index, nn$index)
   expect_null(read_knn("index.ibin")$distance)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     write_knn(read_knn("index.ibin"), "a.ibin", distances = TRUE)
     write_knn(knn_search(x, rep(1:2, 25)), "a.ibin")
     write_knn(1, "a.ibin")
@@ -233,22 +233,15 @@ test_that("rows of a file are asked for as those of a matrix", {
   expect_identical(points[integer(), ], x[integer(), ])
   expect_identical(as.matrix(points[, -1]), x[, -1])
   for (rows in list(5, NA, "a", c(-1, 1), list(1))) {
-    expect_error(
-      points[rows, ], "numbers of rows, from 1 to 4",
-      class = "fsknn_argument_error"
-    )
+    expect_wrong(points[rows, ], "numbers of rows, from 1 to 4")
   }
-  expect_error(
-    points[1, 4], "numbers of columns, from 1 to 3",
-    class = "fsknn_argument_error"
-  )
+  expect_wrong(points[1, 4], "numbers of columns, from 1 to 3")
 })
 
 test_that("no file is written that could not be read", {
   file <- withr::local_tempfile(fileext = ".fbin")
-  expect_error(
-    write_points(matrix(0, 0, 3), file), "must have rows and columns",
-    class = "fsknn_argument_error"
+  expect_wrong(
+    write_points(matrix(0, 0, 3), file), "must have rows and columns"
   )
   expect_false(file.exists(file))
 })
@@ -270,9 +263,7 @@ put_truth <- function(index, distance = NULL) {
 test_that("neighbours that no search gives are refused by reader and writer", {
   local_folder()
   put_truth(c(0, -2))
-  expect_error(
-    read_knn("truth.ibin"), "below -1", class = "fsknn_file_error"
-  )
+  expect_error(read_knn("truth.ibin"), "below -1", class = "fsknn_file_error")
   put_truth(c(4, 4))
   expect_error(read_knn("truth.ibin"), "twice", class = "fsknn_file_error")
   put_truth(c(4, 5), c(1, NaN))
@@ -291,7 +282,7 @@ test_that("neighbours that no search gives are refused by reader and writer", {
     list(index = matrix(0L, 5, 0), distance = matrix(0, 5, 0)),
     list(index = matrix(0L, 0, 5), distance = matrix(0, 0, 5))
   )) {
-    expect_error(write_knn(bad, "truth.ibin"), class = "fsknn_argument_error")
+    expect_wrong(write_knn(bad, "truth.ibin"))
   }
   expect_identical(list.files(), character())
   # A distance for a missing neighbour is ignored.

@@ -168,12 +168,13 @@ test_that("every double comes back as it was", {
 
 test_that("matrices of more than a block of rows come back as they were", {
   local_folder()
-  values <- (seq_len(3 * 200001) * 7919) %% 10007 / 64
+  # A block has 5e5 values.
   x <- matrix(
-    values, ncol = 3, dimnames = list(paste0("p", 1:200001), c("a", "b", "c"))
+    (seq_len(300 * 1700) * 7919) %% 10007 %% 10, ncol = 300,
+    dimnames = list(paste0("p", 1:1700), paste0("s", 1:300))
   )
-  write_points(x, "file.txt.gz", "cibm", class = 1:3)
-  attr(x, "classes") <- 1:3
+  write_points(x, "file.txt.gz", "cibm", class = 1:300)
+  attr(x, "classes") <- 1:300
   expect_identical(read_points("file.txt.gz", "cibm"), x)
 })
 
@@ -209,56 +210,60 @@ test_that("names and classes that are not there are made", {
 test_that("a bad file is an error that names file, line and what was expected", {
   local_folder()
   file.create("empty.txt")
-  expect_snapshot(error = TRUE, read_points("empty.txt", "cibm"))
+  expect_messages(read_points("empty.txt", "cibm"))
   bad <- function(line, text) read_lines(with_line(line, text))
-  expect_snapshot(error = TRUE, bad(1, "<DistanceData>"))
-  expect_snapshot(error = TRUE, read_lines(small_lines[-1]))
-  expect_snapshot(error = TRUE, read_lines(small_lines[1]))
-  expect_snapshot(error = TRUE, bad(2, "2"))
-  expect_snapshot(error = TRUE, bad(2, "2 3.5"))
-  expect_snapshot(error = TRUE, bad(2, "0 3"))
-  expect_snapshot(error = TRUE, bad(2, "two three"))
-  expect_snapshot(error = TRUE, bad(2, "3 3"))
-  expect_snapshot(error = TRUE, bad(2, "1 3"))
-  expect_snapshot(error = TRUE, bad(2, "2 4"))
-  expect_snapshot(error = TRUE, bad(2, "2147483000 3"))
-  expect_snapshot(error = TRUE, bad(3, "a 1 2"))
-  expect_snapshot(error = TRUE, bad(4, "b 4 5 6 7"))
-  expect_snapshot(error = TRUE, bad(4, "b 4 5 6 b 7 8 9"))
-  expect_snapshot(error = TRUE, bad(4, "my gene\t4\t5"))
-  expect_snapshot(error = TRUE, bad(4, "b 4 five 6"))
-  expect_snapshot(error = TRUE, bad(4, "b 4 NA 6"))
-  expect_snapshot(error = TRUE, bad(4, "b 4 5,5 6"))
-  expect_snapshot(error = TRUE, bad(4, "b 4 5 1e999"))
-  expect_snapshot(error = TRUE, bad(4, "b 4 5 Inf"))
-  expect_snapshot(error = TRUE, bad(4, "a 4 5 6"))
-  expect_snapshot(error = TRUE, read_lines(small_lines[1:3]))
-  expect_snapshot(error = TRUE, read_lines(small_lines[1:4]))
-  expect_snapshot(error = TRUE, read_lines(small_lines[-5]))
-  expect_snapshot(error = TRUE, read_lines(small_lines[1:5]))
-  expect_snapshot(error = TRUE, bad(6, "x y"))
-  expect_snapshot(error = TRUE, bad(6, "x y z zz"))
-  expect_snapshot(error = TRUE, bad(6, "x y x"))
-  expect_snapshot(error = TRUE, read_lines(small_lines[-6]))
-  expect_snapshot(error = TRUE, read_lines(small_lines[-7]))
-  expect_snapshot(error = TRUE, read_lines(small_lines[1:7]))
-  expect_snapshot(error = TRUE, bad(8, "1 1"))
-  expect_snapshot(error = TRUE, read_lines(small_lines[-8]))
-  expect_snapshot(error = TRUE, read_lines(small_lines[-9]))
-  expect_snapshot(error = TRUE, read_lines(c(small_lines, "", "c 7 8 9")))
+  expect_messages({
+    bad(1, "<DistanceData>")
+    read_lines(small_lines[-1])
+    read_lines(small_lines[1])
+    bad(2, "2")
+    bad(2, "2 3.5")
+    bad(2, "0 3")
+    bad(2, "two three")
+    bad(2, "3 3")
+    bad(2, "1 3")
+    bad(2, "2 4")
+    bad(2, "2147483000 3")
+    bad(3, "a 1 2")
+    bad(4, "b 4 5 6 7")
+    bad(4, "b 4 5 6 b 7 8 9")
+    bad(4, "my gene\t4\t5")
+    bad(4, "b 4 five 6")
+    bad(4, "b 4 NA 6")
+    bad(4, "b 4 5,5 6")
+    bad(4, "b 4 5 1e999")
+    bad(4, "b 4 5 Inf")
+    bad(4, "a 4 5 6")
+    read_lines(small_lines[1:3])
+    read_lines(small_lines[1:4])
+    read_lines(small_lines[-5])
+    read_lines(small_lines[1:5])
+    bad(6, "x y")
+    bad(6, "x y z zz")
+    bad(6, "x y x")
+    read_lines(small_lines[-6])
+    read_lines(small_lines[-7])
+    read_lines(small_lines[1:7])
+    bad(8, "1 1")
+    read_lines(small_lines[-8])
+    read_lines(small_lines[-9])
+    read_lines(c(small_lines, "", "c 7 8 9"))
+  })
 })
 
 test_that("lines are counted with the blank ones", {
   lines <- c("", small_lines[1:2], "", with_line(3, "a 1 2")[-(1:2)])
-  expect_snapshot(error = TRUE, read_lines(lines))
+  expect_messages(read_lines(lines))
 })
 
 test_that("a file that can't be read is an error", {
   local_folder()
-  expect_snapshot(error = TRUE, read_points("absent.txt", "cibm"))
-  expect_snapshot(error = TRUE, read_points(".", "cibm"))
-  expect_snapshot(error = TRUE, read_points(c("a.txt", "b.txt"), "cibm"))
-  expect_snapshot(error = TRUE, read_points(3, "cibm"))
+  expect_messages({
+    read_points("absent.txt", "cibm")
+    read_points(".", "cibm")
+    read_points(c("a.txt", "b.txt"), "cibm")
+    read_points(3, "cibm")
+  })
 })
 
 test_that("what can't be written is an error, and no file is made", {
@@ -269,23 +274,25 @@ test_that("what can't be written is an error, and no file is made", {
   named <- function(rows = c("a", "b"), columns = c("x", "y", "z")) {
     matrix(1:6, 2, dimnames = list(rows, columns))
   }
-  expect_snapshot(error = TRUE, write(data.frame(a = 1)))
-  expect_snapshot(error = TRUE, write(matrix("a")))
-  expect_snapshot(error = TRUE, write(matrix(0, 0, 3)))
-  expect_snapshot(error = TRUE, write(rbind(c(1, NA), c(Inf, 1))))
-  expect_snapshot(error = TRUE, write(named(rows = c("a", "a"))))
-  expect_snapshot(error = TRUE, write(named(rows = c("a", "b\t"))))
-  expect_snapshot(error = TRUE, write(named(columns = c("x", "", "z"))))
-  expect_snapshot(error = TRUE, write(named(columns = c("x", "<EndOfFile>", "z"))))
-  expect_snapshot(error = TRUE, write(named(columns = c("x", "y", "y"))))
-  expect_snapshot(error = TRUE, write(class = 1:2))
-  expect_snapshot(error = TRUE, write(class = c(1, NA, 0)))
-  expect_snapshot(error = TRUE, write(class = c("a", " b", "c")))
+  expect_messages({
+    write(data.frame(a = 1))
+    write(matrix("a"))
+    write(matrix(0, 0, 3))
+    write(rbind(c(1, NA), c(Inf, 1)))
+    write(named(rows = c("a", "a")))
+    write(named(rows = c("a", "b\t")))
+    write(named(columns = c("x", "", "z")))
+    write(named(columns = c("x", "<EndOfFile>", "z")))
+    write(named(columns = c("x", "y", "y")))
+    write(class = 1:2)
+    write(class = c(1, NA, 0))
+    write(class = c("a", " b", "c"))
+  })
   expect_false(file.exists("file.txt"))
-  expect_snapshot(
-    error = TRUE, write_points(small_matrix, "absent/file.txt", "cibm")
-  )
-  expect_snapshot(error = TRUE, write_points(small_matrix, ".", "cibm"))
+  expect_messages({
+    write_points(small_matrix, "absent/file.txt", "cibm")
+    write_points(small_matrix, ".", "cibm")
+  })
 })
 
 test_that("where a row has tabs, its name ends at the first", {
@@ -300,27 +307,31 @@ test_that("where a row has tabs, its name ends at the first", {
 
 test_that("an empty cell is an error", {
   bad <- function(line, text) read_lines(with_line(line, text))
-  expect_snapshot(error = TRUE, bad(3, "gene 4\t1.5\t\t-0.4"))
-  expect_snapshot(error = TRUE, bad(3, "gene\t\t1\t2\t3"))
-  expect_snapshot(error = TRUE, bad(3, "gene\t1\t \t2"))
-  expect_snapshot(error = TRUE, bad(3, "\t1\t2\t3\t4"))
-  expect_snapshot(error = TRUE, bad(3, "gene\t1\t2\t"))
-  expect_snapshot(error = TRUE, bad(6, "x\t\ty\tz"))
-  expect_snapshot(error = TRUE, bad(8, "1\t\t0"))
+  expect_messages({
+    bad(3, "gene 4\t1.5\t\t-0.4")
+    bad(3, "gene\t\t1\t2\t3")
+    bad(3, "gene\t1\t \t2")
+    bad(3, "\t1\t2\t3\t4")
+    bad(3, "gene\t1\t2\t")
+    bad(6, "x\t\ty\tz")
+    bad(8, "1\t\t0")
+  })
 })
 
 test_that("a row of many fields, or of a long run of blanks, is refused at once", {
+  # The time must not grow with the square of the fields or blanks.
   long <- list(
-    paste("b", strrep("1.5 ", 4e5)), paste("\u00df", strrep("1.5 ", 4e5)),
-    paste0("b", strrep(" ", 2e5), "4\t5 6 7 8"), strrep(" ", 2e5),
-    paste0("b\t", strrep("\t", 2e5), "4")
+    paste("b", strrep("1.5 ", 1e5)), paste("\u00df", strrep("1.5 ", 1e5)),
+    paste0("b", strrep(" ", 5e4), "4\t5 6 7 8"), strrep(" ", 5e4),
+    paste0("b\t", strrep("\t", 5e4), "4")
   )
-  for (text in long) {
-    for (line in c(2, 4, 6, 8)) {
-      seconds <- system.time(expect_error(
-        read_lines(with_line(line, text)), class = "fsknn_file_error"
+  # Line 4 is a row; the others have counts, names and classes.
+  for (at in seq_along(long)) {
+    for (line in if (at == 3 || is_long()) c(2, 4, 6, 8) else 4) {
+      seconds <- cpu_seconds(expect_error(
+        read_lines(with_line(line, long[[at]])), class = "fsknn_file_error"
       ))
-      expect_lt(seconds[["elapsed"]], 3)
+      expect_lt(seconds, 1)
     }
   }
 })

@@ -106,16 +106,13 @@ test_that("records are two numbers from 0 and a float, in either byte order", {
   edges <- threshold_graph(x, 0.6, "proportional")
   for (order in c("little", "big")) {
     write_edges(edges, "records", "comet", byte_order = order)
-    connection <- base::file("records", "rb")
-    for (row in seq_len(nrow(edges))) {
-      numbers <- readBin(connection, "integer", 2, size = 4, endian = order)
-      value <- readBin(connection, "double", 1, size = 4, endian = order)
-      expect_identical(
-        rownames(x)[numbers + 1], c(edges$from[[row]], edges$to[[row]])
-      )
-      expect_identical(value, to_float(edges$similarity[[row]]))
-    }
-    close(connection)
+    bytes <- matrix(bytes_of("records"), nrow = 12)
+    ends <- readBin(as.vector(bytes[1:8, ]), "integer", 1e4, 4, endian = order)
+    expect_identical(rownames(x)[ends + 1], c(rbind(edges$from, edges$to)))
+    expect_identical(
+      readBin(as.vector(bytes[9:12, ]), "double", 1e4, 4, endian = order),
+      to_float(edges$similarity)
+    )
     back <- read_edges("records", "comet", byte_order = order, num_points = 40)
     expect_identical(rownames(x)[back$from], edges$from)
     expect_identical(rownames(x)[back$to], edges$to)
@@ -167,9 +164,9 @@ test_that("what was there stays where a file can't be written", {
   writeLines("before", "kept")
   x <- random_matrix(5, 3)
   x[2, 2] <- NA
-  expect_snapshot(error = TRUE, write_points(x, "kept", "comet"))
+  expect_messages(write_points(x, "kept", "comet"))
   x[2, 2] <- 1e39
-  expect_snapshot(error = TRUE, write_points(x, "kept", "comet"))
+  expect_messages(write_points(x, "kept", "comet"))
   expect_identical(readLines("kept"), "before")
   expect_identical(list.files(), "kept")
 })
@@ -180,7 +177,7 @@ test_that("wrong files and wrong edges are told", {
   edges <- threshold_graph(comet_example, 0, "proportional")
   write_edges(edges, "records", "comet")
   write_edges(edges, "bytes", "comet_bytes")
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     read_points("vectors", "comet")
     read_points("vectors", "comet", num_features = 3)
     read_points("vectors", "comet", num_features = 2, num_points = 5)
@@ -211,10 +208,7 @@ test_that("a pair or a triple that is there twice is seen", {
   triples[2, ] <- triples[11, ]
   for (twice in list(pairs, triples)) {
     for (format in c("comet", "comet_bytes")) {
-      expect_error(
-        write_edges(twice, file, format), "is there twice",
-        class = "fsknn_argument_error"
-      )
+      expect_wrong(write_edges(twice, file, format), "is there twice")
     }
   }
 })
@@ -234,9 +228,7 @@ test_that("records that can't be are refused by reader and writer", {
     put_records(...)
     read_edges("records", "comet", num_way = length(..1))
   }
-  expect_error(
-    read(c(3, 3)), "different points", class = "fsknn_file_error"
-  )
+  expect_error(read(c(3, 3)), "different points", class = "fsknn_file_error")
   for (ends in list(c(1, 1, 1), c(1, 2, 1), c(5, 2, 2))) {
     expect_error(read(ends), "different points", class = "fsknn_file_error")
   }
@@ -246,19 +238,13 @@ test_that("records that can't be are refused by reader and writer", {
   expect_identical(read(2:1, 2:3)$from, c(3L, 3L))
   edges <- threshold_graph(comet_example, 0, "proportional")
   edges$to[[2]] <- edges$from[[2]]
-  expect_error(
-    write_edges(edges, "other", "comet"), "different points",
-    class = "fsknn_argument_error"
-  )
+  expect_wrong(write_edges(edges, "other", "comet"), "different points")
   expect_false(file.exists("other"))
 })
 
 test_that("vectors that could not be read are not written, nor others read", {
   local_folder()
-  expect_error(
-    write_points(matrix(0, 5, 0), "vectors", "comet"),
-    class = "fsknn_argument_error"
-  )
+  expect_wrong(write_points(matrix(0, 5, 0), "vectors", "comet"))
   expect_identical(list.files(), character())
   for (value in c(NA, NaN, Inf)) {
     writeBin(c(1, value), "vectors", size = 4, endian = "little")
@@ -280,10 +266,7 @@ test_that("similarities of triples are checked as those of pairs", {
       for (format in c("comet", "comet_bytes")) {
         other <- graph
         other$similarity[[2]] <- value
-        expect_error(
-          write_edges(other, "other", format), "between 0 and 1",
-          class = "fsknn_argument_error"
-        )
+        expect_wrong(write_edges(other, "other", format), "between 0 and 1")
       }
     }
     graph$similarity <- rep(1L, nrow(graph))
@@ -297,9 +280,8 @@ test_that("similarities of triples are checked as those of pairs", {
   for (values in list(NULL, as.character(triples$similarity),
                       factor(triples$similarity))) {
     triples$similarity <- values
-    expect_error(
-      write_edges(triples, "other", "comet"), "numeric column `similarity`",
-      class = "fsknn_argument_error"
+    expect_wrong(
+      write_edges(triples, "other", "comet"), "numeric column `similarity`"
     )
   }
   expect_false(file.exists("other"))

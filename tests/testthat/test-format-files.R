@@ -34,7 +34,7 @@ test_that("all line ends do", {
 
 test_that("lines longer than what is read at once come whole", {
   local_folder()
-  x <- matrix(1:2, 2, dimnames = list(strrep(c("\u00e9", "b"), 3e6), "s"))
+  x <- matrix(1:2, 2, dimnames = list(strrep(c("\u00e9", "b"), 1.2e6), "s"))
   write_points(x, "file.txt.gz", "cibm", class = 1)
   # expect_identical() would print the differences of such long texts.
   expect_true(identical(rownames(read_points(
@@ -52,15 +52,17 @@ test_that("a NUL byte is an error that names its line", {
     bytes[bytes == charToRaw("@")] <- as.raw(0)
     bytes
   }
-  expect_snapshot(error = TRUE, read_bytes(with_nul(text_bytes(lines))))
-  expect_snapshot(error = TRUE, read_bytes(with_nul(text_bytes(lines, "\r"))))
+  expect_messages({
+    read_bytes(with_nul(text_bytes(lines)))
+    read_bytes(with_nul(text_bytes(lines, "\r")))
+  })
   edges <- with_nul(text_bytes(c("2 2", "0 1 0.5", "1 0 0.@")))
-  expect_snapshot(error = TRUE, read_bytes(edges, "file.knn", read_knn))
+  expect_messages(read_bytes(edges, "file.knn", read_knn))
   # The NUL byte is far inside the file.
-  many <- with_nul(text_bytes(c(rep("0 1 0.5", 6e5), "0 1 @")))
-  expect_error(read_bytes(many, read = read_knn), "Line 600001")
+  many <- with_nul(text_bytes(c(rep("0 1 0.5", 2e5), "0 1 @")))
+  expect_error(read_bytes(many, read = read_knn), "Line 200001")
   utf16 <- as.raw(c(0xff, 0xfe, rbind(as.integer(text_bytes(small_cibm)), 0)))
-  expect_snapshot(error = TRUE, read_bytes(utf16))
+  expect_messages(read_bytes(utf16))
 })
 
 test_that("packed files are read, in several parts too", {
@@ -98,7 +100,7 @@ test_that("a packed file that is damaged is an error that names it", {
       expect_damaged(damaged)
     }
   }
-  expect_snapshot(error = TRUE, read_knn("file.knn.gz"))
+  expect_messages(read_knn("file.knn.gz"))
   expect_damaged(as.raw(c(0x1f, 0x8b)))
 })
 
@@ -106,9 +108,7 @@ test_that("the digest of gzip is that of its definition", {
   raws <- list(charToRaw("12345"), raw(), charToRaw("6789"))
   bytes <- as.raw(c(0x26, 0x39, 0xf4, 0xcb))
   expect_identical(fsknn:::cpp_crc32(raws, 9), bytes)
-  expect_identical(
-    fsknn:::cpp_crc32(list(charToRaw("xy123456789")), 9), bytes
-  )
+  expect_identical(fsknn:::cpp_crc32(list(charToRaw("xy123456789")), 9), bytes)
   expect_identical(fsknn:::cpp_crc32(c(list(raw(5)), raws), 9), bytes)
   expect_identical(fsknn:::cpp_crc32(raws, 10), raw())
 })

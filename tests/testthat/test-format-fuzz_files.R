@@ -3,7 +3,7 @@ test_that("readers stand whatever a file holds", {
   fuzzer <- new.env()
   sys.source(system.file("bench", "fuzz_files.R", package = "fsknn"), fuzzer)
   withr::local_preserve_seed()
-  files <- if (is_long()) 20000 else 4000
+  files <- if (is_long()) 20000 else 2000
   found <- fuzzer$fuzz_files(files, seed = 20000)
   expect_identical(found[["read"]] + found[["refused"]], files)
   expect_gt(found[["read"]], files / 10)

@@ -49,7 +49,7 @@ test_that("a disk that is full is an error", {
     unlink(link)
   }
   file.symlink("/dev/full", "full.txt")
-  expect_snapshot(error = TRUE, write_points(cibm_of(4), "full.txt", "cibm"))
+  expect_messages(write_points(cibm_of(4), "full.txt", "cibm"))
   expect_true(file.exists("/dev/full"))
 })
 
@@ -229,7 +229,7 @@ test_that("digits = 17 gives back the same doubles", {
   edges <- data.frame(from = "a", to = "b", distance = c(1 / 3, 12345.678))
   write_edges(edges, "file", "csv", digits = 3)
   expect_identical(read.csv("file")$distance, c(0.333, 12300))
-  expect_snapshot(error = TRUE, write_edges(edges, "file", "csv", digits = 18))
+  expect_messages(write_edges(edges, "file", "csv", digits = 18))
 })
 
 test_that("names are UTF-8, or entities in GML, in every locale", {

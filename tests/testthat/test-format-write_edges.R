@@ -167,7 +167,7 @@ test_that("edges that lost their vertices are written once they are given", {
   local_folder()
   edges <- test_edges()
   lost <- as.data.frame(as.list(edges))
-  expect_snapshot(error = TRUE, write_edges(lost, "edges.gml"))
+  expect_messages(write_edges(lost, "edges.gml"))
   write_edges(lost, "edges.gml", vertices = attr(edges, "vertices"))
   expect_same_graph(igraph::read_graph("edges.gml", "gml"), edges)
 })
@@ -229,19 +229,21 @@ test_that("what can't be written is an error, and no file is made", {
   edges <- test_edges(letters[1:4])
   few <- data.frame(name = c("a", "c", "x"), symbol = 1:3)
   twice <- data.frame(name = c("a", "b", "b", "c", "d"))
-  expect_snapshot(error = TRUE, write_edges(1:3, "edges.csv"))
-  expect_snapshot(error = TRUE, write_edges(edges, "edges"))
-  expect_snapshot(error = TRUE, write_edges(edges, "edges.xgmml"))
-  expect_snapshot(error = TRUE, write_edges(edges, "edges.xml", "graphm"))
-  expect_snapshot(error = TRUE, write_edges(edges, "absent/edges.csv"))
-  expect_snapshot(error = TRUE, write_edges(edges, "edges.csv", weight = "r"))
-  expect_snapshot(error = TRUE, write_edges(edges, "edges.csv", vertices = "a"))
-  expect_snapshot(error = TRUE, write_edges(edges, "edges.csv", vertices = few))
-  expect_snapshot(error = TRUE, write_edges(edges, "edges.csv", vertices = twice))
-  expect_snapshot(error = TRUE, write_edges(edges, "edges.graphml.gz"))
+  expect_messages({
+    write_edges(1:3, "edges.csv")
+    write_edges(edges, "edges")
+    write_edges(edges, "edges.xgmml")
+    write_edges(edges, "edges.xml", "graphm")
+    write_edges(edges, "absent/edges.csv")
+    write_edges(edges, "edges.csv", weight = "r")
+    write_edges(edges, "edges.csv", vertices = "a")
+    write_edges(edges, "edges.csv", vertices = few)
+    write_edges(edges, "edges.csv", vertices = twice)
+    write_edges(edges, "edges.graphml.gz")
+  })
   edges$list <- list(1, 2, 3)
   for (format in c("csv", "graphml", "gml")) {
-    expect_snapshot(error = TRUE, write_edges(edges, "edges", format))
+    expect_messages(write_edges(edges, "edges", format))
   }
   expect_identical(list.files(), character())
 })
@@ -318,14 +320,10 @@ test_that("GraphML has places and looks as yEd has them", {
   expect_equal(at + size / 2, step * 0:2, tolerance = 1e-3)
   expect_equal(down + size / 2, step * c(0, -1, 1), tolerance = 1e-3)
   expect_identical(all("y:Fill", "color"), c("#FF0000", "#00FF00", "#7F7F7F"))
-  expect_identical(
-    all("y:Shape", "type"), c("ellipse", "diamond", "rectangle")
-  )
+  expect_identical(all("y:Shape", "type"), c("ellipse", "diamond", "rectangle"))
   labels <- regmatches(lines, regexpr("[a-d]</y:NodeLabel>", lines))
   expect_identical(substr(labels, 1, 1), letters[1:3])
-  expect_identical(
-    all("y:LineStyle", "type"), c("line", "dashed", "dotted")
-  )
+  expect_identical(all("y:LineStyle", "type"), c("line", "dashed", "dotted"))
   expect_identical(all("y:LineStyle", "width"), c("1", "2", "3"))
   expect_identical(unique(all("y:Arrows", "target")), "standard")
 })
@@ -361,7 +359,7 @@ test_that("GML has places and looks in blocks of their own", {
   graph <- igraph::read_graph("edges.gml", "gml")
   expect_identical(igraph::V(graph)$graphics1[[1]], "mine")
   attr(edges, "vertices")$color <- "no colour"
-  expect_snapshot(error = TRUE, write_edges(edges, "other.gml"))
+  expect_messages(write_edges(edges, "other.gml"))
   expect_false(file.exists("other.gml"))
 })
 
@@ -594,7 +592,7 @@ test_that("a column that would be lost is an error", {
   vertices <- data.frame(name = letters[1:4], L = 1:4, L = 5:8,
                          check.names = FALSE)
   expect_refused <- function(code, words) {
-    expect_error(code, words, class = "fsknn_argument_error")
+    expect_wrong(code, words)
     expect_identical(list.files(), character())
   }
   for (format in c("csv", "graphml", "gml")) {
@@ -606,9 +604,7 @@ test_that("a column that would be lost is an error", {
       other <- edges
       other$more <- 1:3
       names(other)[[6]] <- name
-      expect_refused(
-        write_edges(other, "edges", format), "Column 6 has none"
-      )
+      expect_refused(write_edges(other, "edges", format), "Column 6 has none")
     }
   }
   expect_refused(as_igraph(edges, vertices = vertices), "different names")
@@ -635,9 +631,9 @@ test_that("names of columns that are no UTF-8 are an error, with a cure", {
   vertices <- data.frame(name = letters[1:4], L = 1:4)
   names(vertices)[[2]] <- "\xfc"
   for (format in c("csv", "graphml", "gml")) {
-    expect_error(
+    expect_wrong(
       write_edges(edges, "edges", format, vertices = vertices),
-      "iconv\\(colnames\\(vertices\\), ", class = "fsknn_argument_error"
+      "iconv\\(colnames\\(vertices\\), "
     )
   }
 })
@@ -650,9 +646,9 @@ test_that("hints on text that is no UTF-8 name the column", {
   of_edges <- edges
   of_edges[["L M"]] <- factor(bad[1:3], bad[1:3])
   for (format in c("csv", "graphml", "gml")) {
-    expect_error(
+    expect_wrong(
       write_edges(edges, "edges", format, vertices = vertices),
-      "iconv(vertices$L, ", fixed = TRUE, class = "fsknn_argument_error"
+      "iconv(vertices$L, ", fixed = TRUE
     )
     expect_error(
       write_edges(of_edges, "edges", format),

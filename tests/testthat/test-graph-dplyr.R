@@ -70,7 +70,7 @@ test_that("dplyr's verbs keep what triples have beside them, and no more", {
     expect_s3_class(part, "fsknn_triples")
     expect_identical(attr(part, "vertices"), attr(triples, "vertices"))
     expect_null(attr(part, "checksum"))
-    expect_error(rbind(part, rest), class = "fsknn_argument_error")
+    expect_wrong(rbind(part, rest))
     expect_s3_class(rbind(part), "data.frame", exact = TRUE)
   }
   expect_identical(

@@ -171,16 +171,13 @@ test_that("a column that is no vector is an error that names it", {
   if (requireNamespace("ggraph", quietly = TRUE)) {
     verbs <- c(verbs, function(edges) plot_neighbourhood(edges, 1))
   }
-  for (column in names(edges)) {
-    for (wrong in list(as.list(edges[[column]]), cbind(edges[[column]], 1))) {
-      bad <- edges
-      bad[[column]] <- wrong
-      for (verb in verbs) {
-        expect_error(
-          verb(bad), paste0("`", column, "` is"),
-          class = "fsknn_argument_error"
-        )
-      }
+  for (at in seq_along(edges)) {
+    column <- edges[[at]]
+    bad <- edges
+    # A list or a matrix, in turn.
+    bad[[at]] <- if (at %% 2) as.list(column) else cbind(column, 1)
+    for (verb in verbs) {
+      expect_wrong(verb(bad), paste0("`", names(edges)[[at]], "` is"))
     }
   }
   # A column that is never read may be a list.

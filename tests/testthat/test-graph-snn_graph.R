@@ -5,9 +5,9 @@ naive_shared <- function(index, type) {
   sets <- lapply(seq_len(n), function(i) c(i, index[i, ]))
   result <- matrix(NA_real_, n, n)
   for (i in seq_len(n)) {
-    for (j in seq_len(n)) {
+    for (j in setdiff(i:n, i)) {
       shared <- intersect(sets[[i]], sets[[j]])
-      if (length(shared) == 0 || i >= j) {
+      if (length(shared) == 0) {
         next
       }
       ranks <- match(shared, sets[[i]]) + match(shared, sets[[j]]) - 2
@@ -23,7 +23,7 @@ naive_shared <- function(index, type) {
 }
 
 test_that("shared neighbours are those of the definition", {
-  for (n in c(30, 300)) {
+  for (n in c(30, 150)) {
     nn <- knn_search(random_matrix(n, 5), 4)
     for (type in c("rank", "number", "jaccard")) {
       naive <- naive_shared(nn$index, type)
@@ -120,7 +120,7 @@ test_that("points with different numbers of neighbours share some", {
 
 test_that("what has no shared neighbours is an error", {
   x <- random_matrix(20, 4)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     snn_graph(x)
     snn_graph(knn_search(x, 3), "weighted")
     snn_graph(knn_search(x, 3), min_similarity = "some")

@@ -86,12 +86,11 @@ test_that("the topological overlap is that of WGCNA, and by definition", {
       expected <- (a %*% a + a) / (outer(k, k, pmin) + 1 - a)
       diag(expected) <- 1
       expect_equal(as.matrix(tom), expected, tolerance = 1e-12)
-      if (requireNamespace("WGCNA", quietly = TRUE)) {
+      # WGCNA is slow, and knows powers and types no more.
+      if (power == 1 && requireNamespace("WGCNA", quietly = TRUE)) {
         diag(a) <- 1
         theirs <- WGCNA::TOMsimilarity(a, verbose = 0)
-        expect_equal(
-          unname(as.matrix(tom)), unname(theirs), tolerance = 1e-12
-        )
+        expect_equal(unname(as.matrix(tom)), unname(theirs), tolerance = 1e-12)
       }
     }
   }
@@ -108,7 +107,7 @@ test_that("what has no fit or no correlation says so", {
   attr(ring, "vertices") <- data.frame(name = c("g1", "g2"))
   expect_true(is.na(soft_threshold(ring)$r_squared[[1]]))
   euclidean <- knn_graph(random_matrix(30, 6), 3, metric = "euclidean")
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     soft_threshold(euclidean)
     sparse_tom(euclidean)
     soft_threshold(edges, 0.5)
@@ -131,13 +130,11 @@ test_that("powers are drawn", {
 
 test_that("of a matrix of values the hint makes correlations", {
   edges <- random_matrix(20, 8)
-  words <- function(call) {
-    error <- tryCatch(call, fsknn_argument_error = conditionMessage)
-    gsub("\\s+", " ", error)
-  }
-  expect_match(words(soft_threshold(edges)), "`pair_connectivity\\(edges\\)`")
-  expect_match(words(soft_threshold(edges)), "`knn_graph\\(edges\\)`")
-  expect_match(words(sparse_tom(edges)), "`knn_graph\\(edges\\)`")
-  expect_no_match(words(sparse_tom(edges)), "pair_connectivity|knn_search")
+  words <- words_of(soft_threshold(edges))
+  expect_match(words, "`pair_connectivity\\(edges\\)`")
+  expect_match(words, "`knn_graph\\(edges\\)`")
+  words <- words_of(sparse_tom(edges))
+  expect_match(words, "`knn_graph\\(edges\\)`")
+  expect_no_match(words, "pair_connectivity|knn_search")
   expect_no_error(sparse_tom(knn_graph(edges, k = 3)))
 })

@@ -67,8 +67,10 @@ test_that("any edges have a summary, none at all and rows of some too", {
   })
   lost <- as.data.frame(as.list(few_edges()))
   class(lost) <- c("fsknn_edges", "data.frame")
-  expect_snapshot(error = TRUE, summary(lost))
-  expect_snapshot(error = TRUE, summary(edges, hub = 3))
+  expect_messages({
+    summary(lost)
+    summary(edges, hub = 3)
+  })
 })
 
 test_that("many ranks and long names fit the page", {
@@ -100,7 +102,7 @@ test_that("pictures show the quantiles, and whole degrees", {
   expect_equal(sum(ggplot2::layer_data(tree, 1)$y), nrow(undirected_edges(edges)))
   one <- plot(knn_graph(random_matrix(20, 5), 1), which = "rank")
   expect_no_error(ggplot2::ggplot_build(one))
-  expect_snapshot(error = TRUE, plot(edges, which = "ranks"))
+  expect_messages(plot(edges, which = "ranks"))
 })
 
 test_that("both pictures stand side by side, of a graph without edges too", {

@@ -67,7 +67,7 @@ test_that("graphs of the same points are united and intersected", {
 
 test_that("graphs that don't go together are errors", {
   edges <- directed_edges()
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     undirected_edges(edges, "any")
     undirected_edges(as.matrix(edges))
     undirected_edges(1:3)
@@ -96,9 +96,7 @@ test_that("the hint on lost vertices works in every verb", {
   )
   for (verb in verbs) {
     edges <- lost
-    error <- expect_error(verb(edges), class = "fsknn_argument_error")
-    code <- gsub("\\s+", " ", conditionMessage(error))
-    code <- sub(".*Use `([^`]+)`.*", "\\1", code)
+    code <- sub(".*Use `([^`]+)`.*", "\\1", words_of(verb(edges)))
     if (startsWith(code, "vertices =")) {
       expect_no_error(eval(parse(text = paste0("verb(edges, ", code, ")"))))
     } else {
@@ -116,9 +114,8 @@ test_that("graphs without names are combined by position", {
   right <- combine_graphs(named, named)
   expect_identical(combine_graphs(named, plain), right)
   expect_identical(combine_graphs(plain, named), right)
-  expect_error(
-    combine_graphs(named, knn_graph(unname(x)[-1, ], 3)), "same points",
-    class = "fsknn_argument_error"
+  expect_wrong(
+    combine_graphs(named, knn_graph(unname(x)[-1, ], 3)), "same points"
   )
 })
 
@@ -131,9 +128,7 @@ test_that("a tibble of edges is read without a warning", {
   expect_no_warning({
     expect_identical(as_knn(table), as_knn(edges))
     expect_identical(snn_graph(table), snn_graph(edges))
-    expect_identical(
-      as_sparse(table, "distance"), as_sparse(edges, "distance")
-    )
+    expect_identical(as_sparse(table, "distance"), as_sparse(edges, "distance"))
     undirected_edges(table)
     try(soft_threshold(table), silent = TRUE)
   })
@@ -174,9 +169,7 @@ test_that("an unknown point is told by what the verb has", {
   for (code in list(
     quote(combine_graphs(edges, other)), quote(undirected_edges(other))
   )) {
-    error <- expect_error(
-      eval(code), "attribute \"vertices\"", class = "fsknn_argument_error"
-    )
+    error <- expect_wrong(eval(code), "attribute \"vertices\"")
     expect_match(conditionMessage(error), "\"99\"", fixed = TRUE)
   }
   expect_error(as_igraph(other), "`vertices` must name every point")
@@ -189,12 +182,8 @@ test_that("vertices may be a vector wherever edges are taken", {
   edges <- knn_graph(x, 3)
   for (vertices in list(ids, factor(ids), rownames(x))) {
     given <- structure(edges, vertices = vertices)
-    expect_identical(
-      undirected_edges(given)$rank, undirected_edges(edges)$rank
-    )
-    expect_identical(
-      combine_graphs(given, edges), combine_graphs(edges, edges)
-    )
+    expect_identical(undirected_edges(given)$rank, undirected_edges(edges)$rank)
+    expect_identical(combine_graphs(given, edges), combine_graphs(edges, edges))
     expect_identical(
       unname(as.matrix(as_sparse(given))), unname(as.matrix(as_sparse(edges)))
     )

@@ -254,7 +254,7 @@ test_that("rows that the covariates explain are errors, or isolated", {
   x[12, ] <- 7
   x[15, ] <- samples$age + 1e-9 * x[15, ]
   rownames(x) <- paste0("g", 1:20)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x[-12, ], 3, adjust = ~ age + batch, data = samples)
     knn_search(x, 3, adjust = ~ age + batch, data = samples)
     nearest_to(
@@ -269,9 +269,7 @@ test_that("rows that the covariates explain are errors, or isolated", {
       x, 3, adjust = ~ age + batch, data = samples, constant = "isolate",
       backend = backend
     )
-    expect_identical(
-      setdiff(rownames(x), edges$from), c("g4", "g9", "g12")
-    )
+    expect_identical(setdiff(rownames(x), edges$from), c("g4", "g9", "g12"))
     expect_false(any(edges$to %in% c("g4", "g9", "g12")))
   }
 })
@@ -316,9 +314,7 @@ test_that("one degree of freedom must be left, and is enough", {
   x <- random_matrix(20, 6)
   edges <- knn_graph(x, 19, adjust = random_matrix(6, 4, seed = 3))
   expect_equal(abs(edges$correlation), rep(1, 380), tolerance = 1e-12)
-  expect_snapshot(
-    knn_graph(x, 3, adjust = random_matrix(6, 5, seed = 3)), error = TRUE
-  )
+  expect_messages(knn_graph(x, 3, adjust = random_matrix(6, 5, seed = 3)))
 })
 
 test_that("wrong covariates are errors", {
@@ -328,7 +324,7 @@ test_that("wrong covariates are errors", {
     age = c(1, NA, 3, Inf), site = c("a", "b", NA, "a"), row.names = letters[1:4]
   )
   number <- 1:4 + 0
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, 3, "bicor", adjust = number)
     knn_search(x, 3, "euclidean", adjust = number)
     knn_search(x, 3, na = "pairwise", adjust = number)

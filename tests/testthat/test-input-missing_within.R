@@ -212,14 +212,12 @@ test_that("isolated points are within no distance", {
   )
   expect_identical(found$index[c(2, 4)], list(integer(), integer()))
   expect_false(any(unlist(found$index) %in% c(2, 4)))
-  expect_error(
-    within_search(x, 2, na = "pairwise"), class = "fsknn_argument_error"
-  )
+  expect_wrong(within_search(x, 2, na = "pairwise"))
 })
 
 test_that("missing values are an error that names `na`, as is what can't be", {
   x <- holed_matrix()
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     within_search(x, 1)
     within_query(x[1:9, 9:16], x[1:5, ], 1, na = "pairwise")
     within_search(x, 1, "chebyshev", na = "pairwise")
@@ -239,7 +237,7 @@ test_that("pairs over common samples take the CPU where it may be chosen", {
     request = fsknn:::new_request(NULL, options), options = options
   )
   rlang::reset_message_verbosity("fsknn_within_pairwise")
-  expect_snapshot(on_cpu <- fsknn:::within_on_cpu(search))
+  expect_messages(on_cpu <- fsknn:::within_on_cpu(search))
   expect_identical(on_cpu$request$backend, "cpu")
   expect_identical(on_cpu$request$devices, integer())
   expect_null(on_cpu$options$long)
@@ -253,13 +251,8 @@ test_that("pairs over common samples take the CPU where it may be chosen", {
     expect_false(fsknn:::is_automatic(given[[1]], given[[2]]))
   }
   search$options$automatic <- FALSE
-  expect_snapshot(
-    error = TRUE,
-    fsknn:::within_on_cpu(search, call = quote(within_search()))
-  )
-  expect_error(
-    fsknn:::within_on_cpu(search), class = "fsknn_backend_error"
-  )
+  expect_messages(fsknn:::within_on_cpu(search, call = quote(within_search())))
+  expect_error(fsknn:::within_on_cpu(search), class = "fsknn_backend_error")
   search$request$na <- "mean"
   expect_identical(fsknn:::within_on_cpu(search), search)
 })
@@ -275,9 +268,9 @@ test_that("what does not fit in memory has its missing values filled", {
     within_search(lazy, 0.2, na = "mean", max_memory = 15000, backend = "cpu"),
     expected
   )
-  expect_error(
+  expect_wrong(
     within_search(lazy, 0.2, na = "pairwise", max_memory = 15000),
-    "does not fit in memory", class = "fsknn_argument_error"
+    "does not fit in memory"
   )
   plan <- knn_plan(lazy, max_memory = 15000, backend = "cpu")
   expect_identical(

@@ -13,12 +13,11 @@ test_that("a temporary file has no name, and is gone after the call", {
   # k is checked again when the isolated points are known.
   flat <- random_matrix(130, 7)
   flat[1:100, ] <- 1
-  expect_error(
+  expect_wrong(
     knn_search(
       DelayedArray::DelayedArray(flat), 60, backend = "cpu", max_memory = 1e3,
       constant = "isolate"
-    ),
-    class = "fsknn_argument_error"
+    )
   )
   expect_identical(open_row_files(), character())
 })
@@ -57,12 +56,12 @@ test_that("too little room is said before anything is read", {
   x <- lazy_matrix()
   skip_on_os(c("mac", "windows", "solaris"))
   withr::local_options(fsknn.temporary_folder = "/proc") # cannot hold files
-  expect_snapshot(error = TRUE, knn_search(x, 3, max_memory = 1e3))
+  expect_messages(knn_search(x, 3, max_memory = 1e3))
   err <- rlang::catch_cnd(knn_search(x, 3, max_memory = 1e3))
   expect_s3_class(err, "fsknn_disk_error")
   expect_identical(err$bytes_asked, 130 * 7 * 8)
   withr::local_options(fsknn.temporary_folder = "nowhere")
-  expect_snapshot(error = TRUE, knn_search(x, 3, max_memory = 1e3))
+  expect_messages(knn_search(x, 3, max_memory = 1e3))
 })
 
 test_that("columns come in strips where chunks are tall", {
@@ -85,9 +84,7 @@ test_that("columns come in strips where chunks are tall", {
       }
     }
   }
-  expect_identical(
-    fsknn:::cpp_row_file_finish(file), fsknn:::cpp_scan(x, 1L)
-  )
+  expect_identical(fsknn:::cpp_row_file_finish(file), fsknn:::cpp_scan(x, 1L))
   request$skip <- 7L
   found <- fsknn:::cpp_knn_search(
     structure(list(file = file, size = c(1500L, 12L)), class = "row_file"), NULL,

@@ -11,10 +11,7 @@ test_that("the scan finds what checks ask for", {
 test_that("the error of missing values says what helps in this verb", {
   x <- random_matrix(10, 6)
   x[3, 4] <- NA
-  words <- function(call) {
-    error <- tryCatch(call, fsknn_finite_error = conditionMessage)
-    gsub("\\s+", " ", error)
-  }
+  words <- function(call) words_of(call, "fsknn_finite_error")
   filled <- "fill missing values in with `knn_impute(x)`"
   for (call in list(
     quote(knn_search(x, 2)), quote(knn_graph(x, 2, na = "error")),

@@ -68,9 +68,7 @@ test_that("weighted answers are exactly the brute-force ones", {
         x, k = 7, metric = metric, skip = skip, weights = weights
       )
       found <- function(...) {
-        knn_search(
-          x, 7, metric, weights = weights, constant = "isolate", ...
-        )
+        knn_search(x, 7, metric, weights = weights, constant = "isolate", ...)
       }
       expect_everywhere(found, expected, paste(name, metric))
     }
@@ -132,7 +130,7 @@ test_that("samples of weight 0 are left out of what does not fit in memory", {
   }
   for (kind in names(blocks)) {
     points <- if (kind == "columns") "columns" else "rows"
-    for (metric in c("pearson", "spearman")) {
+    for (metric in c("pearson", if (kind == "in memory") "spearman")) {
       expect_identical(
         without_names(knn_search(
           blocks[[kind]], 4, metric, weights = weights, points = points,
@@ -141,6 +139,9 @@ test_that("samples of weight 0 are left out of what does not fit in memory", {
         without_names(knn_search(x, 4, metric, weights = weights)),
         label = kind
       )
+    }
+    if (!kind %in% c("square chunks", "big.matrix", "columns") && !is_long()) {
+      next
     }
     # Five of the nine columns count, and they fit in memory.
     five <- c(1, 0, 1, 0, 1, 0, 1, 0, 1)
@@ -186,7 +187,7 @@ test_that("a row is constant if it is on the samples that count", {
   x[9, ] <- c(2, 2, 2, 2, 3)
   weights <- c(1, 2, 0, 1, 1e-3)
   rownames(x) <- paste0("g", 1:20)
-  expect_snapshot(knn_search(x, 3, weights = weights), error = TRUE)
+  expect_messages(knn_search(x, 3, weights = weights))
   found <- knn_search(x, 18, weights = weights, constant = "isolate")
   expect_identical(which(is.na(found$index[, 1])), c(g4 = 4L))
 })
@@ -194,9 +195,7 @@ test_that("a row is constant if it is on the samples that count", {
 test_that("messages name the columns as they were given", {
   x <- random_matrix(20, 5)
   x[3, 4] <- NA
-  expect_snapshot(
-    knn_search(x, 3, weights = c(0, 1, 0, 2, 1)), error = TRUE
-  )
+  expect_messages(knn_search(x, 3, weights = c(0, 1, 0, 2, 1)))
 })
 
 test_that("every verb takes weights", {
@@ -264,9 +263,7 @@ test_that("prints and plans say that samples are weighted", {
     capture.output(edges)[[1]], "pearson (signed), weighted", fixed = TRUE
   )
   expect_true(attr(edges[edges$rank == 1, ], "weighted"))
-  expect_match(
-    capture.output(mst_knn(x, weights = weights))[[1]], "weighted"
-  )
+  expect_match(capture.output(mst_knn(x, weights = weights))[[1]], "weighted")
   expect_match(capture.output(mst_knn(edges))[[1]], "weighted")
   expect_true(any(grepl("weighted", format(knn_stats()))))
   plan <- knn_plan(x, 3, weights = weights, backend = "cpu")
@@ -283,7 +280,7 @@ test_that("prints and plans say that samples are weighted", {
 test_that("wrong weights are errors", {
   x <- random_matrix(20, 4)
   colnames(x) <- letters[1:4]
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, 3, "bicor", weights = 1:4)
     knn_search(x, 3, "euclidean", weights = 1:4)
     knn_search(x, 3, weights = 1:3)

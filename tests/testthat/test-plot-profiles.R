@@ -65,9 +65,7 @@ test_that("samples with a missing value are left out and counted", {
   expect_match(titles(plot)[[1]], "n = 37 (3 missing)", fixed = TRUE)
   expect_match(titles(plot)[[2]], "(1 missing)", fixed = TRUE)
   expect_identical(nrow(plot$data), 76L)
-  r <- stats::cor(
-    x["ARF1", ], x["years to relapse", ], use = "complete.obs"
-  )
+  r <- stats::cor(x["ARF1", ], x["years to relapse", ], use = "complete.obs")
   expect_match(titles(plot)[[1]], sprintf("%.3f", abs(r)), fixed = TRUE)
 })
 
@@ -151,12 +149,8 @@ test_that("events are dots and what is censored are crosses", {
   expect_match(plot$labels$caption, "martingale")
   # There is no line, because censored times would bend it.
   expect_identical(length(plot$layers), 1L)
-  coloured <- plot_profiles(
-    x, "SLC40A1", times, colour = rep(c("a", "b"), 20)
-  )
-  expect_setequal(
-    ggplot2::layer_data(coloured, 1)$colour, cluster_colours[1:2]
-  )
+  coloured <- plot_profiles(x, "SLC40A1", times, colour = rep(c("a", "b"), 20))
+  expect_setequal(ggplot2::layer_data(coloured, 1)$colour, cluster_colours[1:2])
 })
 
 test_that("what can't be drawn is an error that helps", {
@@ -167,30 +161,26 @@ test_that("what can't be drawn is an error that helps", {
   flat <- x
   flat["ARF1", ] <- 1
   outcome <- "years to relapse"
-  expect_snapshot(error = TRUE, plot_profiles(x, "SLC40A2", outcome))
-  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1", "year to relapse"))
-  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1 - BCAR1", outcome))
-  expect_snapshot(error = TRUE, plot_profiles(x, 1:2, outcome))
-  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1", c("a", "b")))
-  expect_snapshot(error = TRUE, plot_profiles(bare, "ARF1", outcome))
-  expect_snapshot(error = TRUE, plot_profiles(flat, "ARF1", outcome))
-  expect_snapshot(error = TRUE, plot_profiles("a", "ARF1", outcome))
-  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1", 1:3))
-  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1", list(1)))
-  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1", rep(1, 40)))
-  expect_snapshot(
-    error = TRUE, plot_profiles(x, "ARF1", factor(rep(1:4, 10)))
-  )
-  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1", outcome, xlab = 1))
-  expect_snapshot(
-    error = TRUE, plot_profiles(x, "ARF1", outcome, colour = 1:3)
-  )
-  expect_snapshot(error = TRUE, plot_profiles(x, "ARF1", outcome, ncol = 0))
-  expect_snapshot(
-    error = TRUE, plot_profiles(rbind(x, ARF1 = x[1, ]), "ARF1", outcome)
-  )
+  expect_messages({
+    plot_profiles(x, "SLC40A2", outcome)
+    plot_profiles(x, "ARF1", "year to relapse")
+    plot_profiles(x, "ARF1 - BCAR1", outcome)
+    plot_profiles(x, 1:2, outcome)
+    plot_profiles(x, "ARF1", c("a", "b"))
+    plot_profiles(bare, "ARF1", outcome)
+    plot_profiles(flat, "ARF1", outcome)
+    plot_profiles("a", "ARF1", outcome)
+    plot_profiles(x, "ARF1", 1:3)
+    plot_profiles(x, "ARF1", list(1))
+    plot_profiles(x, "ARF1", rep(1, 40))
+    plot_profiles(x, "ARF1", factor(rep(1:4, 10)))
+    plot_profiles(x, "ARF1", outcome, xlab = 1)
+    plot_profiles(x, "ARF1", outcome, colour = 1:3)
+    plot_profiles(x, "ARF1", outcome, ncol = 0)
+    plot_profiles(rbind(x, ARF1 = x[1, ]), "ARF1", outcome)
+  })
   none <- rbind(x, zero = 0)
-  expect_snapshot(error = TRUE, plot_profiles(none, "ARF1 / zero", outcome))
+  expect_messages(plot_profiles(none, "ARF1 / zero", outcome))
   apart <- rbind(a = c(1, 2, 5, NA, NA), b = c(NA, 3, 3, 1, 2))
-  expect_snapshot(error = TRUE, plot_profiles(apart, "a", "b"))
+  expect_messages(plot_profiles(apart, "a", "b"))
 })

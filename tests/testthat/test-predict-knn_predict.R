@@ -283,9 +283,7 @@ test_that("points without neighbours are predicted as NA", {
   told <- knn_predict(data$x, data$labels, k = 3, constant = "isolate")
   expect_identical(which(is.na(told$predicted)), c(2L, 9L))
   expect_identical(told$error$number, rep(18, 3))
-  means <- knn_predict(
-    data$x, as.double(1:20), k = 3, constant = "isolate"
-  )
+  means <- knn_predict(data$x, as.double(1:20), k = 3, constant = "isolate")
   expect_identical(which(is.na(means$predicted)), c(2L, 9L))
   expect_snapshot(told)
 })
@@ -312,18 +310,15 @@ test_that("predictions print, sum up, and are tables and pictures", {
   expect_s3_class(plot(told, which = "confusion"), "ggplot")
   means <- knn_predict(data$x, data$x[, 1], k = 2)
   expect_s3_class(plot(means), "ggplot")
-  expect_error(plot(means, which = "confusion"), class = "fsknn_argument_error")
-  expect_error(
-    plot(knn_predict(data$x, data$labels, data$x, k = 4)),
-    class = "fsknn_argument_error"
-  )
+  expect_wrong(plot(means, which = "confusion"))
+  expect_wrong(plot(knn_predict(data$x, data$labels, data$x, k = 4)))
 })
 
 test_that("wrong labels, folds and choices are errors that say so", {
   data <- labelled_points(20)
   x <- data$x
   labels <- data$labels
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_predict(x)
     knn_predict(x, labels[1:3])
     knn_predict(x, "kind")

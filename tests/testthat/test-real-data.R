@@ -92,7 +92,7 @@ test_that("every metric agrees with brute force on real data", {
       brute_force(x, k = 20, metric = metric, sign = sign),
       label = paste(metric, sign, backend)
     )
-  })
+  }, few_signs())
 })
 
 # Returns the outcome of the 78 patients of the sister study, as the study uses
@@ -202,5 +202,5 @@ test_that("metafeatures of real rows with zeros equal their matrix", {
       ),
       label = paste(metric, sign, backend)
     )
-  })
+  }, few_signs())
 })

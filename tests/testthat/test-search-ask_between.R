@@ -90,7 +90,7 @@ test_that("hard matrices go by blocks, too", {
         by_blocks(search, 3, twice = TRUE), at_once(search),
         label = paste(name, metric, sign, backend)
       )
-    })
+    }, few_signs())
   }
 })
 
@@ -267,9 +267,7 @@ test_that("two blocks take no more than half of a GPU's memory", {
   # Even little memory leaves some.
   expect_identical(memory(1, max_device_memory = 1e9), 0.25e9)
   expect_identical(memory(3), Inf)
-  expect_identical(
-    fsknn:::memory_for_pair(list(backend = "cpu"), gpus), Inf
-  )
+  expect_identical(fsknn:::memory_for_pair(list(backend = "cpu"), gpus), Inf)
   # The limit decides the size of blocks with long rows.
   size <- function(memory) {
     fsknn:::block_size(1e6, 20000, 20, on_gpu = TRUE, memory = memory)

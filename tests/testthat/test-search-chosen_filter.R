@@ -87,9 +87,7 @@ test_that("it looks at points with values missing, and leaves rows out", {
 test_that("what is wrong besides is told before points are looked at", {
   x <- random_matrix(50, 6)
   x[1, 1] <- NA
-  expect_error(
-    knn_plan(x, k = 50, backend = "cpu", look = TRUE), "`k` must be"
-  )
+  expect_error(knn_plan(x, k = 50, backend = "cpu", look = TRUE), "`k` must be")
 })
 
 test_that("it leaves no facts of a search behind", {
@@ -141,7 +139,7 @@ test_that("what a look told prints", {
 
 test_that("there must be points to look at", {
   x <- random_matrix(20, 5)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_plan(c(100, 5), k = 3, look = TRUE)
     knn_plan(x, k = 3, query = 4, look = TRUE)
     knn_plan(x, k = 3, hosts = 2, look = TRUE)

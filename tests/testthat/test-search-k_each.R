@@ -50,9 +50,7 @@ test_that("queries have a k each, too", {
   x <- random_matrix(30, 5)
   query <- random_matrix(4, 5, seed = 2)
   k <- c(30, 1, 0, 2)
-  expect_identical(
-    knn_query(x, query, k), cut_rows(knn_query(x, query, 30), k)
-  )
+  expect_identical(knn_query(x, query, k), cut_rows(knn_query(x, query, 30), k))
 })
 
 test_that("points with too few neighbours have vectors as short as these", {
@@ -79,7 +77,7 @@ test_that("points with too few neighbours have vectors as short as these", {
 
 test_that("a k for each point that is none is an error", {
   x <- random_matrix(20, 5)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_search(x, c(1, 2))
     knn_search(x, rep(c(2, -1), 10))
     knn_search(x, rep(c(2, 20), 10))

@@ -2,9 +2,7 @@
 # options(fsknn.instruction_set = ) makes the CPU engine use that order or not.
 
 in_order <- function(order, search) {
-  rlang::with_options(
-    fsknn.instruction_set = paste0("auto/", order), search()
-  )
+  rlang::with_options(fsknn.instruction_set = paste0("auto/", order), search())
 }
 keyed_metrics <- c("manhattan", "proportional", "euclidean")
 

@@ -91,7 +91,7 @@ test_that("names that can't name points are an error", {
   rownames(few) <- c("a", "a", letters[3:8])
   rownames(few_missing) <- c("a", NA, "", letters[4:8])
   many <- x[rep(1:8, 2), ]
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_graph(x, 2)
     knn_graph(few, 2)
     knn_graph(few_missing, 2)
@@ -101,5 +101,5 @@ test_that("names that can't name points are an error", {
 
 test_that("more edges than a data frame can hold are an error", {
   x <- matrix(as.double(1:50000))
-  expect_snapshot(knn_graph(x, 49999, "euclidean"), error = TRUE)
+  expect_messages(knn_graph(x, 49999, "euclidean"))
 })

@@ -9,7 +9,7 @@ test_that("neighbours and distances are those of the naive reference", {
       found <- knn_search(x, 7, metric, sign, backend = backend)
       reference <- without_self(naive_distance(x, metric = metric, sign = sign))
       expect_same_neighbours(found, reference, metric)
-    })
+    }, few_signs())
   }
 })
 
@@ -65,9 +65,7 @@ test_that("neighbours have the names of the points that were asked for", {
     names_of(knn_search(t(x), 3, points = "columns")), rownames(x)
   )
   folder <- withr::local_tempfile()
-  expect_identical(
-    knn_search(x, 3, checkpoint = folder), knn_search(x, 3)
-  )
+  expect_identical(knn_search(x, 3, checkpoint = folder), knn_search(x, 3))
   expect_identical(knn_collect(folder), knn_search(x, 3))
 })
 
@@ -161,7 +159,7 @@ test_that("k may reach the number of other points that are not isolated", {
   x[3:4, ] <- 1
   found <- knn_search(x, 7, constant = "isolate")
   expect_false(anyNA(found$index[-(3:4), ]))
-  expect_snapshot(knn_search(x, 8, constant = "isolate"), error = TRUE)
+  expect_messages(knn_search(x, 8, constant = "isolate"))
 })
 
 test_that("'isolate' changes nothing where the metric has a value", {

@@ -216,7 +216,7 @@ test_that("rows are spread over all, and the generator is left alone", {
 
 test_that("neighbours of other packages need a metric", {
   x <- random_matrix(40, 6)
-  other <- as_knn(convert_knn(knn_search(x, 4, "manhattan"), "FNN"))
+  other <- as_knn(as_knn(knn_search(x, 4, "manhattan"), "FNN"))
   agrees(other, x, metric = "manhattan")
   expect_gt(nrow(problems(other, x, metric = "euclidean")), 40)
 })
@@ -231,7 +231,7 @@ test_that("a saved result is checked", {
 test_that("verdicts print", {
   x <- small_integers(30, 5)
   found <- knn_search(x, 4, "manhattan")
-  other <- as_knn(convert_knn(found, "FNN"))
+  other <- as_knn(as_knn(found, "FNN"))
   expect_snapshot({
     knn_verify(found, x)
     found$index[7, 4] <- 7L
@@ -247,7 +247,7 @@ test_that("what can't be computed again is refused in words", {
   x <- random_matrix(30, 6)
   found <- knn_search(x, 4)
   graph <- knn_graph(x, 4)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     knn_verify(mst_knn(x), x)
     knn_verify(undirected_edges(graph), x)
     knn_verify(mutual_pairs(x, rep(1:2, 15), 3), x)
@@ -263,8 +263,8 @@ test_that("what can't be computed again is refused in words", {
     knn_verify(as_knn(list(index = matrix(2:1, 2))), x, metric = "pearson")
   })
   attr(graph, "searched") <- NULL
-  expect_snapshot(knn_verify(graph, x), error = TRUE)
+  expect_messages(knn_verify(graph, x))
   dimnames(x) <- list(paste0("g", 1:30), NULL)
   named <- knn_graph(x, 4)
-  expect_snapshot(knn_verify(named, unname(x)), error = TRUE)
+  expect_messages(knn_verify(named, unname(x)))
 })

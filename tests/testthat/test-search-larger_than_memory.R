@@ -13,7 +13,6 @@ run_script <- function(lines, limit_kib = NULL) {
 }
 
 format_bound <- function(x) format(floor(x), scientific = FALSE)
-`%||%` <- function(a, b) if (is.null(a)) b else a
 
 # Reads a line such as "what: 123", in KiB.
 number_of_line <- function(out, what) {

@@ -18,9 +18,7 @@ test_that("connectivities are sums of powers over all pairs", {
     r <- stats::cor(t(x), method = metric)
     for (type in network_types) {
       found <- pair_connectivity(x, powers, type, metric)
-      expect_identical(
-        dimnames(found$k), list(rownames(x), c("1", "6", "2.5"))
-      )
+      expect_identical(dimnames(found$k), list(rownames(x), c("1", "6", "2.5")))
       for (p in 1:3) {
         expect_equal(
           found$k[, p], naive_connectivity(r, powers[[p]], type),
@@ -31,9 +29,7 @@ test_that("connectivities are sums of powers over all pairs", {
   }
   one <- pair_connectivity(x, powers, num_threads = 1)
   expect_identical(pair_connectivity(x, powers, num_threads = 3), one)
-  expect_identical(
-    nrow(as.data.frame(one)), 270L
-  )
+  expect_identical(nrow(as.data.frame(one)), 270L)
 })
 
 test_that("missing values and isolated points are counted as they should", {
@@ -59,7 +55,7 @@ test_that("the fit over all pairs is WGCNA's", {
   x <- base[rep(1:5, c(40, 30, 20, 10, 20)), ] * rep_len(c(1, 1, -1), 120) +
     random_matrix(120, 25, seed = 5)
   powers <- c(1, 2, 4, 6, 12)
-  for (type in network_types) {
+  for (type in if (is_long()) network_types else "signed hybrid") {
     # WGCNA warns that it uses no workers.
     suppressWarnings(utils::capture.output(
       theirs <- WGCNA::pickSoftThreshold(
@@ -78,7 +74,7 @@ test_that("connectivities print, and wrong input is told of", {
   x <- random_matrix(12, 6, seed = 6)
   found <- pair_connectivity(x, c(1, 2))
   expect_snapshot(format(found))
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     pair_connectivity(x, 0.5)
     pair_connectivity(x, 2, "any")
     pair_connectivity(x, 2, metric = "euclidean")

@@ -79,9 +79,7 @@ test_that("correlations are counted for every sign, weighted or adjusted", {
   weights <- rep(1:3, 4)
   w <- stats::cov.wt(t(x), weights, cor = TRUE)$cor
   found <- pair_histogram(x, 10, weights = weights)
-  expect_identical(
-    found$counts, naive_bins(w[upper.tri(w)], found$breaks)
-  )
+  expect_identical(found$counts, naive_bins(w[upper.tri(w)], found$breaks))
   expect_true(found$weighted)
   z <- seq_len(12)
   left <- t(stats::residuals(stats::lm(t(x) ~ z)))
@@ -127,9 +125,7 @@ test_that("missing values, isolated points and no pairs are told of", {
   found <- pair_histogram(x, 4, constant = "isolate")
   expect_identical(found$num_isolated, 2L)
   expect_identical(found$pairs, 38 * 37 / 2)
-  expect_identical(
-    found$counts, pair_histogram(x[-c(3, 9), ], 4)$counts
-  )
+  expect_identical(found$counts, pair_histogram(x[-c(3, 9), ], 4)$counts)
   same <- pair_histogram(matrix(1:3, 5, 3, TRUE), 4, "manhattan")
   expect_identical(same$breaks, c(0, 0))
   expect_identical(same$counts, 10)
@@ -187,7 +183,7 @@ test_that("histograms are drawn", {
 
 test_that("wrong input is told of", {
   x <- random_matrix(10, 4, seed = 10)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     pair_histogram(x)
     pair_histogram(x, "a")
     pair_histogram(x, 2.5)

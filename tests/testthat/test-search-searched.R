@@ -37,7 +37,7 @@ test_that("each result says what was searched, where and how long", {
   one(cpu(knn_predict, x, labels), "pearson (signed)")
   one(cpu(knn_predict, x, labels, folds = 3, select = \(x, labels) 1:7),
       "pearson (signed)")
-  one(imputed_values(cpu(knn_impute, holes, 3)), "euclidean")
+  one(attr(cpu(knn_impute, holes, 3), "imputed"), "euclidean")
   one(cpu(knn_impute_error, holes, k = 3), "euclidean, pearson")
   groups <- c(1, 1, 1, 2, 2, 2, 2)
   one(cpu(compare_neighbours, x, groups, 3, permutations = NULL),
@@ -138,10 +138,10 @@ test_that("stages that are combined took the seconds of all", {
   seconds <- vapply(parts, function(part) {
     fsknn:::searched_of(part)$seconds
   }, 0)
-  whole <- combine_triples(parts)
+  whole <- do.call(rbind, parts)
   expect_identical(fsknn:::searched_of(whole)$seconds, sum(seconds))
   attr(parts[[1]], "searched") <- NULL
-  unknown <- combine_triples(parts)
+  unknown <- do.call(rbind, parts)
   expect_null(fsknn:::searched_of(unknown)$seconds)
   expect_identical(unknown, whole)
 })

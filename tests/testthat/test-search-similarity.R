@@ -154,7 +154,7 @@ test_that("work in a folder, and data that are not held, tell the same", {
       ask <- verbs[[verb]]
       edges <- ask(x)
       expect_similarity(edges, pair_similarity(x, metric), metric)
-      withr::with_options(list(fsknn.split_size = 30), {
+      withr::with_options(list(fsknn.split_size = 50), {
         expect_identical(ask(x, checkpoint = "work"), edges)
       })
       expect_identical(knn_collect("work"), edges)
@@ -263,9 +263,7 @@ test_that("CoMet's published checksums of pairs and of triples are met", {
   x <- rbind(c(1, 2), c(3, 4), c(2, 1), c(4, 3))
   edges <- threshold_graph(x, 0, "proportional")
   expect_identical(
-    comet_checksum(
-      list(edges$from - 1, edges$to - 1), edges$similarity, 4
-    ),
+    comet_checksum(list(edges$from - 1, edges$to - 1), edges$similarity, 4),
     parse_checksum("0-82898256547-645082804690974176")
   )
   triples <- threshold_triples(x, 0)

@@ -295,10 +295,7 @@ test_that("proportional similarities hold from the smallest to the largest", {
     for (least in c(0.3, 0.8)) {
       edges <- threshold_graph(x, least, "proportional", backend = backend)
       expect_identical(nrow(edges), sum(once >= least))
-      expect_near(
-        edges$similarity,
-        all[cbind(edges$from, edges$to)], backend
-      )
+      expect_near(edges$similarity, all[cbind(edges$from, edges$to)], backend)
     }
     found <- within_search(x, 0.3, "proportional", backend = backend)
     expect_identical(lengths(found$index), as.integer(rowSums(all >= 0.7)))

@@ -58,10 +58,7 @@ test_that("a diffusion map of shards is that of the answer, by their metric", {
       diffusion_map(search(), 3, mode = "mutual", metric = metric)
     )
   }
-  expect_error(
-    diffusion_map(shards, metric = "pearson"), "euclidean",
-    class = "fsknn_argument_error"
-  )
+  expect_wrong(diffusion_map(shards, metric = "pearson"), "euclidean")
 })
 
 test_that("shards that were changed are told of where they are taken", {
@@ -78,23 +75,17 @@ test_that("shards that were changed are told of where they are taken", {
   }
   right <- changed(NULL, NULL)
   of_itself <- as_knn(right)$index[c(2, 40), 1]
-  expect_error(
-    diffusion_map(changed(NULL, -1)), class = "fsknn_shards_error"
-  )
+  expect_error(diffusion_map(changed(NULL, -1)), class = "fsknn_shards_error")
   expect_error(
     as_sparse(changed(NULL, Inf), mode = "union"),
     class = "fsknn_shards_error"
   )
   for (take in list(snn_graph, as_sparse)) {
-    expect_error(
-      take(changed(of_itself, NULL)), "2 points have one twice: 2, 40",
-      class = "fsknn_argument_error"
+    expect_wrong(
+      take(changed(of_itself, NULL)), "2 points have one twice: 2, 40"
     )
   }
-  expect_error(
-    diffusion_map(changed(of_itself, NULL)), "point 2",
-    class = "fsknn_argument_error"
-  )
+  expect_wrong(diffusion_map(changed(of_itself, NULL)), "point 2")
 })
 
 # Small whole numbers have many ties.
@@ -108,7 +99,7 @@ test_that("blocks of any size give the same", {
   )
   plain <- knn_search(x, 6, "manhattan")
   forest <- spanning_forest(as_knn(plain, "edges"))
-  for (at_once in c(1, 6, 50, 77, 1e6)) {
+  for (at_once in c(1, 50, 1e6)) {
     expect_identical(
       fsknn:::sparse_of_shards(shards, NULL, NULL, at_once), as_sparse(plain)
     )
@@ -127,9 +118,7 @@ test_that("blocks of any size give the same", {
       fsknn:::sets_of_shards(shards, "x", NULL, at_once), "rank", 0, 1e6, 1L,
       FALSE
     )
-    expect_identical(
-      shared$similarity, snn_graph(plain)$similarity
-    )
+    expect_identical(shared$similarity, snn_graph(plain)$similarity)
     expect_identical(
       fsknn:::hits_by_blocks(plain, shards, FALSE, at_once = at_once),
       fsknn:::hits_by_blocks(plain, shards, FALSE)
@@ -158,10 +147,7 @@ test_that("recall is that of the answers, whichever of them are shards", {
   expect_identical(knn_recall(in_folder(5), exact)$recall, 1)
   lists <- knn_search(x, rep(c(2, 5), 45), "euclidean")
   expect_identical(knn_recall(lists, shards), knn_recall(lists, exact))
-  expect_error(
-    knn_recall(exact, in_folder(5)), "at least as many",
-    class = "fsknn_argument_error"
-  )
+  expect_wrong(knn_recall(exact, in_folder(5)), "at least as many")
   query <- x[1:12, ] + 0.01
   of_queries <- knn_query(x, query, 4, "euclidean", output = knn_output(
     tempfile(), "bin", precision = "double"
@@ -191,7 +177,7 @@ test_that("what needs all points, or all in memory, says so", {
   all <- knn_search(x, 3, output = knn_output(tempfile(), "bin"))
   queries <- knn_query(x, x[1:3, ], 3, output = knn_output(tempfile(), "bin"))
   withr::local_options(fsknn.max_memory = 1000)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     as_sparse(some)
     snn_graph(queries)
     spanning_forest(some)

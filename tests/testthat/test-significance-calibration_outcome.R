@@ -1,5 +1,7 @@
-# The short form of inst/bench/calibration_outcome.R has 120 data sets. The
-# bounds hold except in about one run of 10,000, and the seed is fixed.
+# The short form of inst/bench/calibration_outcome.R. The bounds hold except in
+# about one run of 10,000, and the seed is fixed.
+
+num_sets <- if (is_long()) 120 else 60
 
 modules <- function(num_samples, num_points = 40) {
   common <- matrix(stats::rnorm(4 * num_samples), 4)
@@ -9,7 +11,7 @@ modules <- function(num_samples, num_points = 40) {
 
 # Returns the p_value of the last point, the smallest p_adjusted, and whether
 # any point is significant.
-calibrate <- function(design, seed, num_sets = 120, permutations = 59) {
+calibrate <- function(design, seed, num_sets, permutations = 59) {
   set.seed(seed)
   sets <- vapply(seq_len(num_sets), function(set) {
     data <- design()
@@ -29,7 +31,7 @@ calibrate <- function(design, seed, num_sets = 120, permutations = 59) {
   )
 }
 
-expect_calibrated <- function(design, seed, num_sets = 120) {
+expect_calibrated <- function(design, seed) {
   found <- calibrate(design, seed, num_sets)
   expect_gt(found$p_value, 1e-4)
   expect_gt(found$first, 1e-4)
@@ -57,9 +59,9 @@ test_that("strata keep batches from counting as outcome", {
     )
     c(data, if (strata) list(strata = batch))
   }
-  found <- calibrate(function() batches(TRUE), 3)
+  found <- calibrate(function() batches(TRUE), 3, num_sets)
   expect_gt(found$first, 1e-4)
-  expect_lte(found$family, stats::qbinom(1 - 1e-4, 120, 0.05))
+  expect_lte(found$family, stats::qbinom(1 - 1e-4, num_sets, 0.05))
   # Without strata, most data sets have a significant point.
   expect_gt(calibrate(function() batches(FALSE), 4, 30)$family, 15)
 })

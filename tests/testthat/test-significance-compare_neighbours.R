@@ -255,9 +255,7 @@ test_that("groups come as two matrices, a column's name, or with some left out",
   }
   expected <- ask(data$x, data$groups)
   expect_identical(expected$groups, c(a = 14L, b = 17L))
-  expect_identical(
-    ask(list(a = data$x[, 1:14], b = data$x[, 15:31])), expected
-  )
+  expect_identical(ask(list(a = data$x[, 1:14], b = data$x[, 15:31])), expected)
   expect_identical(
     ask(list(a = t(data$x[, 1:14]), b = t(data$x[, 15:31])),
         points = "columns"),
@@ -309,7 +307,7 @@ test_that("weights, missing values and constant points are as in each group", {
   }
   flat <- data$x
   flat[7, data$groups == "a"] <- 2
-  expect_snapshot(error = TRUE, compare_neighbours(flat, data$groups, k = 5))
+  expect_messages(compare_neighbours(flat, data$groups, k = 5))
   found <- compare_neighbours(
     flat, data$groups, k = 5, constant = "isolate", permutations = 3
   )
@@ -339,7 +337,7 @@ test_that("what is no contrast is an error that says so", {
   x <- contrast_data()$x
   groups <- contrast_data()$groups
   made <- metafeatures(x[1:10, ])
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     compare_neighbours(x)
     compare_neighbours(x, groups[-1])
     compare_neighbours(x, rep_len(1:3, 31))
@@ -360,17 +358,17 @@ test_that("what is no contrast is an error that says so", {
 
 test_that("strata without a sample that weighs are nothing to permute in", {
   x <- matrix(uniform_numbers(20 * 24, 3), 20)
-  expect_error(
+  expect_wrong(
     compare_neighbours(
       x, rep(1:2, 12), k = 3, permutations = 5, backend = "cpu",
       weights = rep(c(1, 0, 0, 1), 6), strata = rep(1:12, each = 2)
     ),
-    "must have samples of both groups", class = "fsknn_argument_error"
+    "must have samples of both groups"
   )
 })
 
 test_that("p-values are uniform or above, and the family is at its level", {
-  num_sets <- 120
+  num_sets <- if (is_long()) 120 else 60
   p <- vapply(seq_len(num_sets), function(seed) {
     withr::local_seed(seed)
     factors <- matrix(stats::rnorm(2 * 24), 2)[rep(1:2, each = 10), ]

@@ -21,9 +21,7 @@ naive_counts <- function(x, k, drawn, ..., subset = NULL) {
 }
 
 drawn_by <- function(seed, d, resamples, method, size) {
-  withr::with_seed(
-    seed, fsknn:::draw_resamples(d, resamples, method, size)
-  )
+  withr::with_seed(seed, fsknn:::draw_resamples(d, resamples, method, size))
 }
 
 expect_counts <- function(edges, counts, resamples, least, label) {
@@ -80,7 +78,7 @@ test_that("an edge's stability is the share of graphs that have it", {
       expect_identical(others$distance, all$distance[at], label = label)
       expect_identical(others$correlation, all$correlation[at])
     }
-  })
+  }, few_signs())
 })
 
 test_that("weights, subsets and missing values go along", {
@@ -233,7 +231,7 @@ test_that("points that do not vary in a resample are absent and counted", {
 })
 
 test_that("a seed repeats the answer for threads, workers and checkpoints", {
-  x <- grouped_rows(200, 20)
+  x <- grouped_rows(80, 20)
   ask <- function(...) {
     withr::with_seed(4, suppressMessages(edge_stability(
       x, 4, 10, backend = "cpu", min_stability = 0.1, ...
@@ -351,7 +349,7 @@ test_that("prints, summaries and pictures say what was drawn", {
 
 test_that("what can't be drawn is an error that says why", {
   x <- grouped_rows()
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     edge_stability(x, 3, resamples = 0)
     edge_stability(x, 3, method = "jackknife")
     edge_stability(x, 3, fraction = 1)
@@ -363,7 +361,5 @@ test_that("what can't be drawn is an error that says why", {
   })
   flat <- matrix(1, 6, 20)
   flat[cbind(1:6, 1:6)] <- 2
-  expect_snapshot(
-    error = TRUE, withr::with_seed(1, edge_stability(flat, 4, 20))
-  )
+  expect_messages(withr::with_seed(1, edge_stability(flat, 4, 20)))
 })

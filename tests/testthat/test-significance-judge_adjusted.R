@@ -27,9 +27,7 @@ naive_adjusted_for <- function(x, outcome, covariates, k, drawn,
     best <- apply(null[rest, , drop = FALSE], 2, min)
     (sum(best <= observed[order[[rank]]]) + 1) / (ncol(drawn) + 1)
   }, 0)
-  list(
-    index = order[seq_len(k)], p = cummax(p), null = apply(null, 2, min)
-  )
+  list(index = order[seq_len(k)], p = cummax(p), null = apply(null, 2, min))
 }
 
 test_that("with covariates residuals are permuted, and adjusted again", {
@@ -59,9 +57,7 @@ test_that("with covariates residuals are permuted, and adjusted again", {
       if (!ranked) {
         slopes <- vapply(found$index, function(at) {
           fit <- stats::lm(outcome ~ x[at, ] + design)
-          stats::pt(
-            summary(fit)$coefficients[2, 3], 18 - 5, lower.tail = FALSE
-          )
+          stats::pt(summary(fit)$coefficients[2, 3], 18 - 5, lower.tail = FALSE)
         }, 0)
         expect_equal(found$p_value, slopes, tolerance = 1e-10)
       }

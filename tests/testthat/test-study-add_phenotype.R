@@ -17,9 +17,7 @@ test_that("the outcome is the last row of a matrix", {
   )
   # The new point is like any other.
   nn <- knn_search(found, 3)
-  expect_identical(
-    nearest_to(found, "relapse", 3)$index, nn$index[7, ]
-  )
+  expect_identical(nearest_to(found, "relapse", 3)$index, nn$index[7, ])
 })
 
 test_that("whole numbers and conditions are outcomes", {
@@ -69,7 +67,7 @@ test_that("of metafeatures the outcome is the last row and in no pair", {
 test_that("missing values are an error, or their samples are dropped", {
   x <- expression()
   absent <- replace(years, c(2, 5), NA)
-  expect_snapshot({
+  expect_messages({
     found <- add_phenotype(x, absent, "relapse", missing = "drop")
     unnamed <- add_phenotype(unname(x), absent, "relapse", missing = "drop")
   })
@@ -100,12 +98,8 @@ test_that("an ExpressionSet gets a row, and NA for what is not known of it", {
   )
   found <- add_phenotype(set, "years")
   expect_true(methods::validObject(found))
-  expect_identical(
-    Biobase::exprs(found), add_phenotype(x, years, "years")
-  )
-  expect_identical(
-    Biobase::assayDataElement(found, "error")[1:6, ], x + 1
-  )
+  expect_identical(Biobase::exprs(found), add_phenotype(x, years, "years"))
+  expect_identical(Biobase::assayDataElement(found, "error")[1:6, ], x + 1)
   expect_true(all(is.na(Biobase::assayDataElement(found, "error")[7, ])))
   expect_identical(Biobase::fData(found)$symbol, c(letters[1:6], NA))
   expect_identical(Biobase::pData(found), Biobase::pData(set))
@@ -122,9 +116,7 @@ test_that("an ExpressionSet gets a row, and NA for what is not known of it", {
   bare <- add_phenotype(Biobase::ExpressionSet(x), years, "years")
   expect_true(methods::validObject(bare))
   expect_identical(Biobase::featureNames(bare), c(rownames(x), "years"))
-  expect_identical(
-    knn_graph(found, 2), knn_graph(Biobase::exprs(found), 2)
-  )
+  expect_identical(knn_graph(found, 2), knn_graph(Biobase::exprs(found), 2))
 })
 
 test_that("a SummarizedExperiment gets a row likewise", {
@@ -209,9 +201,7 @@ test_that("lazy and sparse matrices and children of data frames get a row", {
     big <- bigmemory::as.big.matrix(x)
     expect_identical(add_phenotype(big, years, "years"), wanted)
   }
-  child <- structure(
-    as.data.frame(x), class = c("child", "data.frame")
-  )
+  child <- structure(as.data.frame(x), class = c("child", "data.frame"))
   expect_identical(
     add_phenotype(child, years, "years"),
     add_phenotype(as.data.frame(x), years, "years")
@@ -241,16 +231,14 @@ test_that("two kinds are 0 and 1, and survival is martingale residuals", {
   }, 0)
   expect_equal(unname(found), status - hazard)
   gap <- survival::Surv(replace(years, 2, NA), status)
-  suppressMessages(
-    found <- add_phenotype(x, gap, "relapse", missing = "drop")
-  )
+  suppressMessages(found <- add_phenotype(x, gap, "relapse", missing = "drop"))
   expect_identical(ncol(found), 4L)
 })
 
 test_that("wrong arguments are errors that say what can be done", {
   x <- expression()
   named <- stats::setNames(years, colnames(x))
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     add_phenotype(x)
     add_phenotype(x, years)
     add_phenotype(x, years, 3)

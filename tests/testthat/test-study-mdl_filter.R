@@ -87,10 +87,10 @@ test_that("iris has the known cuts", {
 test_that("cuts and gain are those of the naive reference", {
   for (num_classes in 2:4) {
     class <- rep_len(seq_len(num_classes), 61)
-    f <- expect_naive(shifted(40, class, seed = num_classes), class)
+    f <- expect_naive(shifted(20, class, seed = num_classes), class)
     expect_true(any(f$keep) && !all(f$keep))
-    ties <- small_integers(40, 61, seed = num_classes) +
-      outer(seq_len(40) / 40 > 0.5, class)
+    ties <- small_integers(20, 61, seed = num_classes) +
+      outer(seq_len(20) / 20 > 0.5, class)
     f <- expect_naive(ties, class)
     expect_true(any(f$keep) && !all(f$keep))
   }
@@ -176,13 +176,9 @@ test_that("levels are those of findInterval(), on all rows and on those kept", {
   expect_identical(f$levels, expected)
   expect_identical(predict(f, x), expected)
   expect_identical(predict(f, x[f$keep, ]), expected)
-  expect_identical(
-    predict(f, x[f$keep, 3:7], num_threads = 2), expected[, 3:7]
-  )
+  expect_identical(predict(f, x[f$keep, 3:7], num_threads = 2), expected[, 3:7])
   x["g30", 4] <- NA
-  expect_identical(
-    predict(f, x), replace(expected, cbind(sum(f$keep), 4), NA)
-  )
+  expect_identical(predict(f, x), replace(expected, cbind(sum(f$keep), 4), NA))
 })
 
 test_that("an ExpressionSet and a SummarizedExperiment are filtered", {
@@ -199,21 +195,17 @@ test_that("an ExpressionSet and a SummarizedExperiment are filtered", {
   )
   expect_identical(mdl_filter(set, "state"), expected)
   expect_identical(mdl_filter(set, class), expected)
-  expect_identical(
-    Biobase::exprs(set[expected$keep, ]), x[expected$keep, ]
-  )
+  expect_identical(Biobase::exprs(set[expected$keep, ]), x[expected$keep, ])
 
   skip_if_not_installed("SummarizedExperiment")
   experiment <- SummarizedExperiment::SummarizedExperiment(
     list(expr = x), colData = samples
   )
   expect_identical(mdl_filter(experiment, "state"), expected)
-  expect_identical(
-    predict(expected, experiment), predict(expected, x)
-  )
+  expect_identical(predict(expected, experiment), predict(expected, x))
   kept <- experiment[expected$keep, ]
   expect_identical(rownames(kept), names(which(expected$keep)))
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     mdl_filter(experiment, "stat")
     mdl_filter(set, "month of birth")
   })
@@ -222,12 +214,12 @@ test_that("an ExpressionSet and a SummarizedExperiment are filtered", {
 test_that("an experiment without an assay is an error", {
   skip_if_not_installed("SummarizedExperiment")
   empty <- SummarizedExperiment::SummarizedExperiment()
-  expect_snapshot(error = TRUE, mdl_filter(empty, "state"))
+  expect_messages(mdl_filter(empty, "state"))
 })
 
 test_that("a bad class is an error that says what is wrong", {
   x <- random_matrix(3, 6)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     mdl_filter(x)
     mdl_filter(x, NULL)
     mdl_filter(x, 1:5)
@@ -247,7 +239,7 @@ test_that("bad values are an error that says where", {
   class <- rep(0:1, 3)
   missing <- replace(random_matrix(4, 6), c(3, 9), c(NA, Inf))
   rownames(missing) <- letters[1:4]
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     mdl_filter(missing, class)
     mdl_filter(letters, class)
     mdl_filter(matrix(0, 0, 6), class)
@@ -261,7 +253,7 @@ test_that("cuts can only be applied to the rows that they were made from", {
   f <- mdl_filter(x, class)
   expect_identical(predict(f, x[3:1, ]), predict(f, x))
   expect_identical(predict(f, x[c("c", "a"), ]), predict(f, x))
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     predict(f, x[1, , drop = FALSE])
     predict(f, x[1:2, ])
     predict(f, x, 2)

@@ -40,9 +40,7 @@ test_that("the paper's numbers of rows come out", {
 test_that("integers, data frames and Bioconductor's containers will do", {
   x <- small()
   storage.mode(x) <- "integer"
-  expect_identical(
-    as.matrix(metafeatures(x, "+")), written_out(x + 0, "+")
-  )
+  expect_identical(as.matrix(metafeatures(x, "+")), written_out(x + 0, "+"))
   x <- small()
   expect_identical(
     as.matrix(metafeatures(as.data.frame(x), "-")), written_out(x, "-")
@@ -191,7 +189,7 @@ test_that("printing says what it is made of", {
 test_that("wrong arguments are errors that say what can be done", {
   x <- small()
   m <- metafeatures(x, "-")
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     metafeatures()
     metafeatures("a")
     metafeatures(x[1, , drop = FALSE])

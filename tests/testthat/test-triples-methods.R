@@ -51,7 +51,7 @@ test_that("a summary counts points, and says how much pairs show", {
   expect_snapshot(summary(found[0, ]))
   lost <- found
   attr(lost, "vertices") <- NULL
-  expect_snapshot(error = TRUE, summary(lost))
+  expect_messages(summary(lost))
 })
 
 test_that("a place is 0 where all three meet, 1 where pairs share apart", {

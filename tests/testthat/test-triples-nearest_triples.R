@@ -89,7 +89,7 @@ test_that("triples of points print, and have a summary", {
 
 test_that("wrong inputs are errors", {
   x <- counts_matrix(6, 4)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     nearest_triples(x, 0)
     nearest_triples(x, 11)
     nearest_triples(x, 2, query = "a")
@@ -100,7 +100,7 @@ test_that("wrong inputs are errors", {
 
 test_that("an answer that does not fit is an error that says what would", {
   x <- matrix(as.double(1:120 %% 11), nrow = 20)
-  expect_snapshot(error = TRUE, {
+  expect_messages({
     nearest_triples(x, k = 10, max_memory = 5000)
     nearest_triples(x, k = 10, max_memory = 100)
   })

@@ -43,9 +43,9 @@
 #' `verify = TRUE` reads all bytes, and finds any that has changed.
 #'
 #' Verbs that take an answer also take shards:
-#' * by blocks of rows, so that only a block is in memory: `write_knn()` to an
-#'   `.ibin` file, [knn_recall()] (for either or both answers),
-#'   [spanning_forest()] (and the tree);
+#' * by blocks of rows, with one block in memory: `write_knn()` to an `.ibin`
+#'   file, [knn_recall()] for either or both answers, [spanning_forest()] with
+#'   the tree;
 #' * by blocks, into a result that must fit in memory: [as_sparse()] of
 #'   distances or ones, [diffusion_map()], and [snn_graph()], which reads the
 #'   indices only;

@@ -122,9 +122,8 @@
 #'   `"comet_bytes"`, or a similarity outside 0 to 1.
 #'
 #' A file that can't be written is a `fsknn_file_error` with the message of the
-#' system. When a file is read, the following are such errors, too: a size that
-#' does not fit its shape, a value out of range, and a pair (triple) that occurs
-#' twice.
+#' system. When a file is read, these are such errors, too: a size that does not
+#' fit the shape, a value out of range, and a repeated pair or triple.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software

@@ -55,8 +55,8 @@
 #' @param x Rows with missing values (`NA`, `NaN`), such as genes or probes, in
 #'   any form that [knn_search()] takes except [metafeatures()]. Infinite values
 #'   are an error.
-#' @param k Number of donors, a whole number that is less than the number of
-#'   rows not above `row_max`.
+#' @param k Number of donors, a whole number from 1. It must be less than the
+#'   number of rows whose share of missing values is at most `row_max`.
 #' @param metric `"euclidean"` (default), `"manhattan"` or `"pearson"`.
 #' @param donors `"nearest"` (default) or `"available"`: see Details.
 #' @param weighting `"equal"` (default) or `"distance"`: the weights of donors.

@@ -41,9 +41,8 @@
 #' @param steps The number of steps from `point`: a whole number, or `Inf` for
 #'   all connected points. `NULL` (default) is 1 for a graph. For clusters,
 #'   `NULL` draws the point's cluster, or 2 steps if the cluster has no other
-#'   point. A number draws
-#'   the points of the whole tree at up to this number of steps, and edges that
-#'   were cut are dotted.
+#'   point. A number draws the points of the whole tree that are at most so many
+#'   steps away, with edges that were cut as dotted lines.
 #' @param max_points The largest number of points to draw, 60 by default.
 #' @param clusters The clusters of all points, for the colours: a vector in the
 #'   order of the points, or with their names. Examples are `membership` of
@@ -55,10 +54,10 @@
 #'   with the columns `name` and `correlation`, as from [nearest_to()]. `NULL`
 #'   (default): `"cluster"` if the picture shows several clusters, otherwise
 #'   `"correlation"`.
-#' @param text The labels of the points instead of their names, such as gene
-#'   symbols. A vector named by point (other points keep their names), or a
-#'   vector with a value for each point in their order. Or the name of a column
-#'   of the table of points.
+#' @param text The labels of the points, such as gene symbols. `NULL` (default):
+#'   their names. Otherwise a vector named by point (other points keep their
+#'   names), or a vector with a value for each point in their order. It can also
+#'   be the name of a column of the table of points.
 #' @param text_size Size of the text in points. `NULL` (default): 6.5 to 9,
 #'   depending on the number of points.
 #' @param interactive `TRUE` gives an interactive page for a browser. Drag to

@@ -1,13 +1,13 @@
 #' Plan a search for triples
 #'
-#' Prepares the points, examines a sample of them, and predicts what
-#' [threshold_triples()] would do: the `path` that it would take, the expected
-#' number of triples, and the number of comparisons.
+#' Prepares the points, and predicts from a sample of them what
+#' [threshold_triples()] would do. It gives the `path` of the search, the
+#' expected number of triples, and the number of comparisons.
 #'
 #' The sample is 96 of the points, and depends only on the number of points.
-#' With 192 points or fewer there is no sample. In the sample, the plan counts
-#' the pairs that can be part of such a triple, and the triples that are above
-#' the threshold, among 142,880 triples.
+#' With 192 points or fewer there is no sample. The sample has 142,880 triples.
+#' The plan counts those above the threshold, and the pairs that can be part of
+#' such a triple.
 #'
 #' With `path = "auto"`, the CPU takes `"pairs"` if the sample shows that
 #' triangles need fewer comparisons than all triples. A GPU takes it above a

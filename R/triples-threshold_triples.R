@@ -10,8 +10,10 @@
 #'
 #' `3 (n_ab + n_ac + n_bc - n_abc) / (2 S)`,
 #'
-#' where `n_ab` is the sum over the features of `min(a, b)`, `n_abc` is that of
-#' `min(a, b, c)`, and `S` is the sum of all values of the three rows. It is 1
+#' where `n_ab` is the sum over the features of `min(a, b)`, and `n_abc` that of
+#' `min(a, b, c)`. `S` is the sum of all values of the three rows.
+#'
+#' The similarity is 1
 #' for three equal rows. It is large if two of the three are large in the same
 #' features, and larger if all three are. `"sorensen"` is the same for 0/1 data.
 #'
@@ -24,11 +26,11 @@
 #'
 #' **Bounds from the pairs.** Let s be the sum of a row, and M the sum of the
 #' maxima of a pair. The sum of the maxima of all three rows is at least the
-#' largest M. It is at most the smallest value of M_pq + M_pr - s_p over the
-#' three points p. `at_most` and `at_least` are the similarities at these two
-#' limits. A triple's position between them shows what its pairs do not. If
-#' pairs have little in common, a triple cannot reach `at_most`, because it is
-#' never above `1.5 (n_ab + n_ac + n_bc) / S`.
+#' largest M. The limit gives `at_most`. It is at most M_pq + M_pr - s_p for
+#' each of the three points p. The smallest of these gives `at_least`. A
+#' triple's position between them shows what its pairs do not. If pairs have
+#' little in common, a triple cannot reach `at_most`, because it is never above
+#' `1.5 (n_ab + n_ac + n_bc) / S`.
 #'
 #' **Path.** In a triple of similarity t or more, each pair has a similarity of
 #' at least 4 - 3 / t. So above 0.75 each triple is a triangle of a threshold
@@ -91,9 +93,11 @@
 #'   of all stages add up to that of the whole search (modulo 2^64).
 #'
 #'   With `file`, the result is a list of class `fsknn_found_file` with a print
-#'   method: `file`, `format`, `what` (`"triple"`), `count`, `metric`,
-#'   `min_similarity`, `num_points`, `checksum`, `stage` and, with `query`,
-#'   `num_queries`. The order in the file is that of the data frame for any
+#'   method. Its elements are `file`, `format`, `what` (`"triple"`), `count`,
+#'   `metric`, `min_similarity`, `num_points`, `checksum` and `stage`. With
+#'   `query`, `num_queries` is added.
+#'
+#'   The order in the file is that of the data frame for any
 #'   number of stages or workers. With `query`, triples are ordered by the first
 #'   query point that they contain, in the order of `x`. The file gets its name
 #'   when it is complete. With `BPPARAM` or `checkpoint`, the triples of a task
@@ -111,10 +115,9 @@
 #' Joubert W, Nance J, Weighill D, Jacobson D (2018). Parallel accelerated
 #' vector similarity calculations for genomics applications. *Parallel
 #' Computing* 75: 130-145. \doi{10.1016/j.parco.2018.03.009}
-#' @seealso [triple_plan()] to plan a search, [nearest_triples()] for the most
-#'   similar triples of each point, [triple_histogram()] to choose a threshold,
-#'   [as_igraph()] and [write_edges()] for graphs of triples,
-#'   `vignette("triples")`.
+#' @seealso [triple_plan()] to plan a search, [nearest_triples()],
+#'   [triple_histogram()] to choose a threshold, [as_igraph()] and
+#'   [write_edges()] for graphs of triples, `vignette("triples")`.
 #' @export
 #' @examples
 #' x <- matrix(rexp(60 * 12), nrow = 60)

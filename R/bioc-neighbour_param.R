@@ -52,9 +52,9 @@
 #'   [knn_search()], such as `"pearson"` or `"Euclidean"` (default). The default
 #'   is as in `knn_graph(x, dimred = "PCA")`; without `dimred`, the default in
 #'   this package is `"pearson"`. `"Cosine"` has the meaning of BiocNeighbors:
-#'   the Euclidean distance of rows scaled to length 1, \eqn{\sqrt{2
-#'   (1 - \cos)}}{sqrt(2 (1 - cos))}. Its neighbours are those of the metric
-#'   `"cosine"` of [knn_search()], 1 - cos, apart from rounding.
+#'   the Euclidean distance of rows scaled to length 1,
+#'   \eqn{\sqrt{2 (1 - \cos)}}{sqrt(2 (1 - cos))}. Except for rounding, its
+#'   neighbours are those of the metric `"cosine"` of [knn_search()], 1 - cos.
 #' @param ... More arguments of [knn_search()] by name, such as `sign`,
 #'   `backend`, `devices`, `num_threads` or `progress`.
 #'

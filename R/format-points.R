@@ -82,9 +82,10 @@
 #'   the default) or `"double"`.
 #' @param byte_order Format `"comet"`: `"little"` for the lowest byte first
 #'   (`NULL`, the default) or `"big"`.
-#' @param x Points, in all that [knn_search()] takes. For `"u8bin"` whole
-#'   numbers from 0 to 255, for `"i8bin"` from -128 to 127. `"fbin"` stores the
-#'   nearest float of 4 bytes. For `"cibm"` a numeric matrix.
+#' @param x Points, in any form that [knn_search()] takes. They are whole
+#'   numbers from 0 to 255 for `"u8bin"`, and from -128 to 127 for `"i8bin"`.
+#'   `"fbin"` stores the nearest float of 4 bytes. For `"cibm"` a numeric
+#'   matrix.
 #' @param class Format `"cibm"`: one class for each column of `x`, in that order
 #'   or with their names: whole numbers, or text without tabs. `NULL` (default)
 #'   takes the attribute `classes` of `x`, if any.

@@ -122,8 +122,8 @@
 #'   `"comet_bytes"`, or a similarity outside 0 to 1.
 #'
 #' A file that can't be written is a `fsknn_file_error` with the message of the
-#' system. In a file to read, a size that does not fit the shape, a value out of
-#' range, and a repeated pair or triple are such errors.
+#' system. In a file to read, such errors are a wrong size for the shape, a
+#' value out of range, and a repeated pair or triple.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software

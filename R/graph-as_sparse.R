@@ -18,8 +18,9 @@
 #'   blocks.
 #' @param value The entries of the matrix. `"distance"` is smaller for nearer
 #'   points, and `"similarity"` larger (as for `weight` in [as_igraph()]).
-#'   `"one"`, or the name of another numeric column of the edges. `NULL`
-#'   (default): distance if there is one, otherwise similarity.
+#'   `"one"` gives 1 for each edge. The name of another numeric column of the
+#'   edges gives its values. `NULL` (default): distance if there is one,
+#'   otherwise similarity.
 #' @param ... Must be empty.
 #' @param mode `"directed"` (default): the edges as they are. `"union"`: the
 #'   pairs in which either point is a neighbour of the other. `"mutual"`: the

@@ -6,7 +6,7 @@
 #'
 #' A result of a search also prints what was searched: the numbers of points and
 #' features, and the metric. It prints the seconds of the whole call, and the
-#' backend with its GPUs or threads. "Tasks" stands for the work of a `BPPARAM`
+#' backend with its GPUs or threads. "Tasks" means the work of a `BPPARAM`
 #' or a `checkpoint`. [saveRDS()] and rows of edges keep this record.
 #' [identical()] ignores it, so that answers of two backends can be compared.
 #'

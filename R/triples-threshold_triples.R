@@ -26,7 +26,7 @@
 #'
 #' **Bounds from the pairs.** Let s be the sum of a row, and M the sum of the
 #' maxima of a pair. The sum of the maxima of all three rows is at least the
-#' largest M. The limit gives `at_most`. It is at most M_pq + M_pr - s_p for
+#' largest M, which gives `at_most`. The sum is at most M_pq + M_pr - s_p for
 #' each of the three points p. The smallest of these gives `at_least`. A
 #' triple's position between them shows what its pairs do not. If pairs have
 #' little in common, a triple cannot reach `at_most`, because it is never above

@@ -1,68 +1,78 @@
-#' Exact neighbours for every package that takes a BiocNeighbors parameter
+#' Use fsknn through BiocNeighbors
 #'
-#' An object to hand as `BNPARAM` to [BiocNeighbors::findKNN()] and its
-#' relatives, and to all that call them: `bluster::makeSNNGraph()`,
-#' `makeKNNGraph()` and `clusterRows()`, `scran::buildSNNGraph()`,
-#' `scater::runUMAP(external_neighbors = TRUE)` and others. They then search by
-#' [knn_search()], [knn_query()] and [within_search()]: exactly, with the lower
-#' index first on a tie, under any metric, and on the GPU where there is one.
+#' Creates an object for the argument `BNPARAM` of [BiocNeighbors::findKNN()],
+#' related functions, and all functions that call them. Examples are
+#' `bluster::makeSNNGraph()`, `makeKNNGraph()` and `clusterRows()`,
+#' `scran::buildSNNGraph()` and `scater::runUMAP(external_neighbors = TRUE)`.
+#' They then search by [knn_search()], [knn_query()] and [within_search()].
+#' Answers are exact, with the lower index first on a tie. Any metric is
+#' possible, and a GPU is used if there is one.
 #'
-#' The answers have BiocNeighbors' form, and its customs are kept here, though
-#' nowhere else in this package:
-#' * `k` that is too large is cut down with a warning.
-#' * `num.threads` and `BPPARAM` give the number of CPU threads, where
-#'   `num_threads` is not set in the parameter. Nothing is forked: of a
-#'   `BPPARAM` the number of workers is read.
-#' * `get.index` and `get.distance` may be `"normal"` or `"transposed"`, `k` one
-#'   number for each point, `threshold` too, `subset` numbers, names or a
-#'   logical vector, as BiocNeighbors' help says. `.check.nonfinite` changes
-#'   nothing:
-#'   values that are not finite are an error.
-#' * `weights`, `na` and `min_pairs` can be chosen here; `subset` and `BPPARAM`
-#'   are arguments of BiocNeighbors' functions, and a `checkpoint` is not to be
-#'   had: who calls them would not know the folder again.
-#' * With BiocNeighbors 1.16, ties among the distances are warned of, unless
-#'   `warn.ties = FALSE` (the order does not depend on them here), and a point
-#'   is among those that `findNeighbors()` gives for it. A `k` that is cut down
-#'   to 0 is an error, and so is a row of zeros under `"Cosine"`. Later versions
-#'   do none of this: with no neighbour to be had `findDistance()` gives 0, and
-#'   a row of zeros stays one, at distance 1 from all others.
+#' @section Conventions of BiocNeighbors: Answers have BiocNeighbors' form.
+#' These conventions differ from the rest of this package:
+#' * A `k` that is too large is reduced with a warning.
+#' * `num.threads` or the number of workers of `BPPARAM` sets the number of CPU
+#'   threads, unless the parameter has `num_threads`. No process is forked.
+#' * `get.index` and `get.distance` may be `"normal"` or `"transposed"`. `k` and
+#'   `threshold` may have one number for each point. `subset` may be numbers,
+#'   names or a logical vector. See the help of BiocNeighbors.
+#' * `.check.nonfinite` has no effect: values that are not finite are an error.
+#' * `weights`, `na` and `min_pairs` are set here. `subset` and `BPPARAM` are
+#'   arguments of BiocNeighbors' functions. `checkpoint` is not available,
+#'   because callers could not find the folder again.
 #'
-#' Some packages search in C++ of their own, as batchelor's `mnnCorrect()` and
-#' SingleR do, and ask the parameter for a builder of indices
-#' (`BiocNeighbors::defineBuilder()`, from 2.0 on). They get that of
-#' BiocNeighbors' exhaustive search, on the CPU: exact, but with their order of
-#' ties and their rounding. It knows `"Euclidean"`, `"Manhattan"` and
-#' `"Cosine"`; for any other metric, weights or `na` the error says that there
-#' is no builder, and names which.
+#' BiocNeighbors 1.16 and all versions from 2.0 on are supported. This package
+#' does not require BiocNeighbors otherwise, so install it yourself. With
+#' version 1.16, these conventions apply, too:
+#' * Ties among the distances give a warning, unless `warn.ties = FALSE`,
+#'   although they do not change the order here.
+#' * `findNeighbors()` includes the point itself.
+#' * A `k` that is reduced to 0 is an error, and so is a row of zeros under
+#'   `"Cosine"`.
 #'
-#' BiocNeighbors 1.16 and all versions from 2.0 on are understood. It has to be
-#' installed, which this package does not ask for otherwise. A script runs the
-#' tests that BiocNeighbors and bluster have of their own with this parameter
-#' in place of theirs: `bioc_tests.R`, in the folder `bench` of this package.
+#' With later versions, `findDistance()` gives 0 if there is no neighbour, and a
+#' row of zeros has distance 1 from all others.
+#'
+#' @section Packages that search in C++: Some packages, such as batchelor
+#' (`mnnCorrect()`) and SingleR, search in their own C++ code. They ask the
+#' parameter for a builder of indices (`BiocNeighbors::defineBuilder()`, from
+#' version 2.0 on). They get the builder of BiocNeighbors' exhaustive search on
+#' the CPU. It is exact, but the order of ties and the rounding are those of
+#' BiocNeighbors.
+#'
+#' The builder supports `"Euclidean"`, `"Manhattan"` and `"Cosine"`. For
+#' another metric, weights or `na`, there is no builder, and the error names the
+#' cause.
+#'
+#' @section Tests: The script `bioc_tests.R`, in the folder `bench` of this
+#' package, runs the tests of BiocNeighbors and bluster with this parameter in
+#' place of theirs.
 #'
 #' @param distance The metric, in upper or lower case: one of those of
-#'   [knn_search()], such as `"pearson"` or `"Euclidean"` (default). `"Cosine"`
-#'   means here what it means in BiocNeighbors: the Euclidean distance of rows
-#'   scaled to length 1, \eqn{\sqrt{2 (1 - \cos)}}{sqrt(2 (1 - cos))}. Its
-#'   neighbours are those of the metric `"cosine"` of [knn_search()], 1 - cos,
-#'   apart from rounding. The default is that of `knn_graph(x, dimred = "PCA")`;
-#'   without `dimred` the verbs of this package take `"pearson"`.
+#'   [knn_search()], such as `"pearson"` or `"Euclidean"` (default). The default
+#'   is as in `knn_graph(x, dimred = "PCA")`; without `dimred`, the default in
+#'   this package is `"pearson"`. `"Cosine"` has the meaning of BiocNeighbors:
+#'   the Euclidean distance of rows scaled to length 1,
+#'   \eqn{\sqrt{2 (1 - \cos)}}{sqrt(2 (1 - cos))}. Except for rounding, its
+#'   neighbours are those of the metric `"cosine"` of [knn_search()], 1 - cos.
 #' @param ... More arguments of [knn_search()] by name, such as `sign`,
 #'   `backend`, `devices`, `num_threads` or `progress`.
 #'
 #' @returns An object of S4 class `FsknnParam`, which extends
-#'   `BiocNeighborParam`: `distance` is as given, and the slot `options` has the
-#'   list of the other arguments. `BiocNeighbors::buildIndex()` makes an
-#'   `FsknnIndex` of it, which holds the points. It prepares them for its first
-#'   search and keeps them prepared (see [knn_index()]).
+#'   `BiocNeighborParam`. It has `distance` as given, and the slot `options`
+#'   with the list of the other arguments. `BiocNeighbors::buildIndex()` makes
+#'   an `FsknnIndex` of it, which holds the points. It prepares them for its
+#'   first search and keeps them prepared (see [knn_index()]).
 #'
 #' @section Errors:
-#' An unknown metric or argument, one that can't be chosen here, or a value that
-#' is not valid (`devices` where the search runs) is an error of class
-#' `fsknn_argument_error`; so is every point that has fewer than k neighbours,
-#' since those who call would read its missing ones, and a builder for what
-#' BiocNeighbors has no search for. Other errors are those of [knn_search()].
+#' The following are errors of class `fsknn_argument_error`:
+#' * an unknown metric or argument, or one that can't be set here;
+#' * a value that is not valid (`devices` is checked where the search runs);
+#' * a point with fewer than k neighbours, because callers would use its missing
+#'   ones;
+#' * a builder for a search that BiocNeighbors does not have.
+#'
+#' Other errors are those of [knn_search()].
 #' @references
 #' Lun A (2018). BiocNeighbors: Nearest Neighbor Detection for Bioconductor
 #' Packages. \doi{10.18129/B9.bioc.BiocNeighbors}

@@ -1,18 +1,18 @@
-#' The answer of a folder that is done
+#' Collect the answer of a finished search
 #'
-#' Puts together what workers found in a folder (see [knn_worker()]): the answer
-#' of the search that made it, to the last bit, without its data at hand. The
-#' same call with the same `checkpoint` gives it, too.
+#' Combines the results of all workers in a folder (see [knn_worker()]). The
+#' answer is that of the original search, to the last bit, and does not need its
+#' data. The same call with the same `checkpoint` gives it, too.
 #'
 #' @inheritParams knn_worker
-#' @param wait `FALSE` (default): that tasks are left is an error. `TRUE` waits
-#'   until others have done them.
+#' @param wait `FALSE` (default): unfinished tasks are an error. `TRUE` waits
+#'   until other workers have finished them.
 #' @param num_threads Number of CPU threads, as for [knn_search()].
 #'
-#' @returns What [knn_search()], [knn_query()] or [within_search()] give, or
-#'   edges as of [knn_graph()] and [threshold_graph()]: as the call that made
-#'   the folder would. Of verbs that make something else of neighbours, such as
-#'   [mst_knn()], the neighbours: call them again with the same `checkpoint`.
+#' @returns The result of the call that made the folder: of [knn_search()],
+#'   [knn_query()], [within_search()], [knn_graph()] or [threshold_graph()]. For
+#'   verbs that process neighbours further, such as [mst_knn()], the result is
+#'   the neighbours. Call such a verb again with the same `checkpoint`.
 #' @seealso [knn_worker()], [knn_status()]
 #' @export
 #' @examples

@@ -1,25 +1,27 @@
-#' How far the work in a folder is
+#' Progress of a search in a folder
 #'
-#' What is done of a search in a folder (see [knn_worker()]), who works on what,
-#' and when it will be ready.
+#' Reports which tasks of a search in a folder are done (see [knn_worker()]),
+#' which workers are active, and how long the rest will take.
 #'
 #' @inheritParams knn_worker
 #'
 #' @returns A list of class `fsknn_status`, with a print method:
 #'   * `folder`, and `made_by`: the metric, k, points and features of the
 #'     search;
-#'   * `tasks`: a named vector of `done`, `at_work`, `failed` (three times, or
-#'     once where no other trial would help), `left` (not begun, or begun by
-#'     somebody who is gone) and `all`;
+#'   * `tasks`: a named vector of `done`, `at_work`, `failed`, `left` and `all`.
+#'     A task is `failed` after three trials, or after one if another trial
+#'     would not help. `left` counts tasks that nobody has begun, or whose
+#'     worker is gone;
 #'   * `workers`: a data frame with a row for each claim: `task`, `host`,
 #'     `process`, `trial` (1, unless others began the task before), `silent` and
-#'     `gone`. `silent` is seconds since its last sign, by the clock of the file
-#'     system, and `gone` whether the process is known to be gone. `host` and
-#'     `process` are `NA` if the claim is damaged;
-#'   * `done_by`: a data frame with a row for each `host` and `process` that did
-#'     tasks: how many `tasks`, and in how many `seconds` each, on average;
-#'   * `seconds_left`: how long the rest takes by as many workers as there are
-#'     now; `NA` where nobody works, or nothing is done yet.
+#'     `gone`. `silent` is the time since its last sign in seconds, by the clock
+#'     of the file system. `gone` is `TRUE` if the process is known to have
+#'     ended. `host` and `process` are `NA` if the claim is damaged;
+#'   * `done_by`: a data frame with a row for each `host` and `process` that
+#'     finished tasks. `tasks` is their number, and `seconds` the average time
+#'     of a task;
+#'   * `seconds_left`: the time that the rest needs with the present number of
+#'     workers. It is `NA` if there is no worker, or no finished task.
 #' @seealso [knn_worker()], [knn_collect()]
 #' @export
 #' @examples

@@ -1,76 +1,81 @@
-#' Work in a folder, as one of any number of workers
+#' Run a worker on the tasks of a search
 #'
-#' A search with `checkpoint` cuts its work into tasks in a folder.
-#' `knn_worker()` does tasks of it until all are done: in another process, on
-#' another machine that shares the folder, as often and whenever one likes,
-#' whatever starts it.
-#' The call that made the folder collects what all of them find, or
-#' [knn_collect()] does so later; [knn_status()] says how far it is.
+#' A search with `checkpoint` divides its work into tasks in a folder.
+#' `knn_worker()` works on these tasks until all are done. It can run in another
+#' process or on another machine that shares the folder, at any time and any
+#' number of times.
 #'
-#' @section The folder:
-#' It holds the points, what is asked for, who works on what, and what is done,
-#' as files; nothing else is needed: no server, no locks of the file system. A
-#' worker claims a task by a link to the claim's name, which one alone can make,
-#' and counts up in that file while it works. A claim whose count stood still
-#' for 60 seconds, by the clock of who looks, is dead, and the task is for
-#' others (`options(fsknn.lease_seconds = )`, where the folder is made, sets
-#' another time; it should be more than twice as long as the file system may
-#' show an old state of a file, which NFS does for up to 30 seconds by default).
-#' On its own machine a worker of the same user that was killed is known at
-#' once. So a worker, a machine or the call that made the folder may be killed
-#' at any moment and loses no more than the task that it was at.
+#' The call that made the folder collects all results, or [knn_collect()] does
+#' so later. [knn_status()] reports the progress.
 #'
-#' A worker that was only slow may find its task done by another: the first
-#' result that is linked to the task's name is the one that counts. Each result
-#' has a digest, and is read only where that agrees; what is damaged is done
-#' again. A task that fails is tried three times, and then the failure is told;
-#' one that no other trial would mend, such as a distance beyond the range of a
-#' double, is told at once. The file system must have hard links (NFS, Lustre,
-#' GPFS and what Linux and macOS have on their disks do; FAT has not).
+#' @section The folder: The folder holds the points, the request, the claims of
+#' workers and the results, as files. No server and no file locks are needed.
+#'
+#' A worker claims a task by a hard link with the name of the claim, which only
+#' one process can create. While it works, it increases a count in that file.
+#' Other workers treat a claim as dead if, by their own clocks, its count has
+#' not changed for 60 seconds. Then they can take the task. A killed worker of
+#' the same user on the same machine is detected at once. So a worker, a machine
+#' or the original call can be killed at any time, and only its current task is
+#' lost.
+#'
+#' `options(fsknn.lease_seconds = )`, set where the folder is made, changes the
+#' 60 seconds. Use more than twice the time for which the file system may show
+#' an old state of a file. For NFS, that is up to 30 seconds by default.
+#'
+#' Two workers can finish the same task if one of them was only slow. The first
+#' result that is linked to the task's name counts. Each result has a digest,
+#' and a damaged result is computed again. A failed task is tried three times,
+#' and then reported. A failure that another trial cannot repair, such as a
+#' distance beyond the range of a double, is reported at once.
+#'
+#' The file system must support hard links. NFS, Lustre, GPFS and the usual file
+#' systems of Linux and macOS do; FAT does not.
 #'
 #' A worker of another version of fsknn, or one that finds another search in the
-#' folder, is refused. Whoever may write to the folder could make files that are
-#' believed: keep it for yourself.
+#' folder, stops with an error. Keep the folder private: anyone who can write to
+#' it could insert false results.
 #'
-#' @section Schedulers:
-#' Make the folder by any search, with `checkpoint` on the shared file system;
-#' the call may be ended then, or stay, and works too. Then, for Slurm,
+#' @section Schedulers: Make the folder by any search, with `checkpoint` on the
+#' shared file system. You may stop this call, or let it work, too. Then start
+#' workers. For Slurm:
 #' ```
 #' sbatch --array=1-100 --cpus-per-task=8 \
 #'   --wrap "Rscript -e 'fsknn::knn_worker(\"/scratch/me/search\")'"
 #' ```
-#' for SGE,
+#' For SGE:
 #' ```
 #' qsub -t 1-100 -pe smp 8 -b y \
 #'   "Rscript -e 'fsknn::knn_worker(\"/scratch/me/search\")'"
 #' ```
-#' for LSF,
+#' For LSF:
 #' ```
 #' bsub -J "knn[1-100]" -n 8 -R "span[hosts=1]" \
 #'   "Rscript -e 'fsknn::knn_worker(\"/scratch/me/search\")'"
 #' ```
-#' and, where MPI is what starts processes (they need not speak to each other),
+#' If MPI starts the processes (they do not communicate):
 #' ```
 #' mpirun -n 16 Rscript -e 'fsknn::knn_worker("/scratch/me/search")'
 #' ```
-#' Jobs that a time limit ends lose one task each; start more of them. Or let
-#' BiocParallel start them: `BPPARAM = BiocParallel::BatchtoolsParam(100,
-#' "slurm", template = )` in the call itself.
+#' A job that reaches its time limit loses one task; start more jobs then. Or
+#' let BiocParallel start the workers, in the call itself: `BPPARAM =
+#' BiocParallel::BatchtoolsParam(100, "slurm", template = )`.
 #'
 #' @param folder The folder of a search: its `checkpoint`.
 #' @inheritParams rlang::args_dots_empty
 #' @param backend,devices,num_threads As for [knn_search()], for this worker. On
-#'   a machine with GPUs each worker takes one that no other one has, or, where
-#'   a scheduler gave this process GPUs of its own (`CUDA_VISIBLE_DEVICES`),
-#'   those; backend `"auto"` takes the CPU where none is left.
-#' @param max_tasks End after as many tasks; `NULL` (default): do all.
-#' @param wait `TRUE` (default) stays while others work on what is left, to do
-#'   what they do not; `FALSE` ends when nothing is left to begin.
+#'   a machine with GPUs, each worker takes one that no other worker has. If a
+#'   scheduler gave this process its own GPUs (`CUDA_VISIBLE_DEVICES`), it takes
+#'   those. Backend `"auto"` takes the CPU if no GPU is free.
+#' @param max_tasks The largest number of tasks to do. `NULL` (default): all.
+#' @param wait `TRUE` (default) stays while other workers are active, and takes
+#'   over tasks that they do not finish. `FALSE` ends when no task is left to
+#'   begin.
 #'
-#' @returns The number of tasks that this worker did, invisibly. A failure that
-#'   ended the work is the error that it would be in the search.
+#' @returns The number of tasks that this worker did, invisibly. If a task fails
+#'   for good, the error is that of the search.
 #' @seealso [knn_collect()], [knn_status()]; the section "Checkpoints" of
-#'   [knn_search()]; the vignette "method" for why the answer is exact.
+#'   [run_options()]; the vignette "method" for why the answer is exact.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(300 * 12), nrow = 300)

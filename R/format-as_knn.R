@@ -1,11 +1,11 @@
-#' Neighbours in the shapes of other packages
+#' Convert neighbours to and from other packages
 #'
-#' Packages that find or take nearest neighbours hold them in different shapes,
+#' Packages that find or use nearest neighbours store them in different shapes,
 #' and some count each point as its own first neighbour. `as_knn()` converts any
-#' of these shapes to that of [knn_search()], or to any other by `to`. Nothing
-#' is computed anew, and no order is changed.
+#' of these shapes to that of [knn_search()], or to any other by `to`. No
+#' distance is computed, and no order is changed.
 #'
-#' | `to` | what it is | point itself |
+#' | `to` | contents | point itself |
 #' | --- | --- | --- |
 #' | `"fsknn"` | class `fsknn_neighbours`: `index`, `distance` | left out |
 #' | `"BiocNeighbors"` | list of `index`, `distance` | left out |
@@ -17,64 +17,76 @@
 #' | `"edges"` | data frame of [knn_graph()] | left out |
 #' | `"SelfHits"` | of S4Vectors, for `colPair()` of cells | left out |
 #'
-#' Indices and distances are matrices, a row a point. `"fsknn"`,
-#' `"BiocNeighbors"` and `"dbscan"` may be two lists of vectors, as
-#' [within_search()], `findNeighbors()` and `frNN()` give. The `eps` of an
-#' `frNN` made here is its largest distance. RcppHNSW has the shape of uwot;
-#' destiny's `find_knn()`, whose distances are called `dist`, is understood too.
-#' The names of the points are kept as row names, or as names of the lists. A
-#' `SelfHits` has no names. Its metadata columns are `rank`, `distance` and any
-#' other columns of an edge data frame.
+#' **Shapes.** Indices and distances are matrices with a row for each point.
+#' `"fsknn"`, `"BiocNeighbors"` and `"dbscan"` may also be two lists of vectors,
+#' as from [within_search()], `findNeighbors()` and `frNN()`. The `eps` of a new
+#' `frNN` is its largest distance. RcppHNSW has the shape of uwot. The result of
+#' destiny's `find_knn()`, which calls the distances `dist`, is accepted too.
 #'
-#' Where a shape has each point first, k neighbours take k + 1 columns: that is
-#' what `n_neighbors` of uwot and `k.param` of Seurat count. Coming from such a
-#' shape, a point's own number is taken out wherever it stands in its row, since
-#' a duplicate of the point can stand before it. An approximate search can miss
-#' it altogether: then the last neighbour is taken out instead, so that all have
-#' equally many, and a warning counts these points. Where rows are the same,
-#' `FNN::get.knn()` can leave out another than the point itself, and such a
-#' neighbour is lost: `FNN::get.knnx(x, x, k + 1)` with `self = TRUE` has it.
+#' The names of the points become row names, or names of the lists. A `SelfHits`
+#' has no names. Its metadata columns are `rank`, `distance` and any other
+#' columns of an edge data frame.
 #'
-#' Where row i is not point i, as [knn_query()], `FNN::get.knnx()`,
-#' `RANN::nn2(x, query)` or a `subset` give them, say `queries = TRUE`: nothing
-#' is taken out of the neighbours or put before them then, whatever the shape.
+#' **The point itself.** In a shape with each point first, k neighbours need
+#' k + 1 columns. `n_neighbors` of uwot and `k.param` of Seurat count the point,
+#' too. Conversion from such a shape removes a point's own number at any
+#' position of its row, because a duplicate of the point can precede it. An
+#' approximate search may not find the point itself. Then the last neighbour is
+#' removed instead, so that all points have equally many, and a warning counts
+#' these points.
 #'
-#' Distances are handed on as they are, and are lengths everywhere: less is
-#' nearer. They are looked for under the name of the shape, then under the names
-#' of the others; what has the form of distances and none of these names is left
-#' out with a warning (of class `fsknn_no_distance_warning`). Of correlations
-#' they are 1 - r (see `sign` of [knn_search()]). No shape here has weights; see
-#' [snn_graph()] and [as_igraph()] for these.
+#' If rows are equal, `FNN::get.knn()` can leave out a duplicate instead of the
+#' point itself. Such a neighbour is lost. `FNN::get.knnx(x, x, k + 1)` with
+#' `self = TRUE` keeps it.
 #'
-#' @param x Neighbours: what [knn_search()] gives, or an edge data frame from
-#'   [knn_graph()]; what `BiocNeighbors::findKNN()`, `FNN::get.knn()`,
-#'   `dbscan::kNN()`, `RANN::nn2()`, rnndescent, RcppHNSW and destiny give;
-#'   uwot's `nn_method` and what its `ret_nn = TRUE` gives; a `Neighbor` object
-#'   of Seurat; a `SelfHits`; an igraph graph; or an integer matrix of indices.
-#'   Each row is a point, and indices are numbers of rows, unless `queries` says
-#'   otherwise.
+#' **Queries.** Set `queries = TRUE` if row i is not point i, as from
+#' [knn_query()], `FNN::get.knnx()`, `RANN::nn2(x, query)` or a `subset`. Then
+#' no shape removes or adds a neighbour.
+#'
+#' **Distances.** Distances are not changed. In every shape a smaller distance
+#' is nearer. They are found by the name that the shape gives them, or that
+#' another shape gives them. An element that could hold distances and has none
+#' of these names is ignored, with a warning of class
+#' `fsknn_no_distance_warning`. For correlations, distances are 1 - r (see
+#' `sign` of [knn_search()]). No shape here has weights; see [snn_graph()] and
+#' [as_igraph()] for these.
+#'
+#' @param x Neighbours in one of these forms:
+#'   * the result of [knn_search()], or an edge data frame from [knn_graph()];
+#'   * the result of `BiocNeighbors::findKNN()`, `FNN::get.knn()`,
+#'     `dbscan::kNN()`, `RANN::nn2()`, rnndescent, RcppHNSW or destiny;
+#'   * uwot's `nn_method`, or its result with `ret_nn = TRUE`;
+#'   * a `Neighbor` object of Seurat, a `SelfHits` or an igraph graph;
+#'   * an integer matrix of indices.
+#'
+#'   Each row is a point, and indices are row numbers, unless `queries` is
+#'   `TRUE`.
 #' @param to The shape of the result, `"fsknn"` by default: see Details.
 #' @param ... Must be empty.
-#' @param self Does `x` hold the points themselves? `NULL` (default) goes by the
-#'   shape, as in the table; of an integer matrix, no.
-#' @param names Names of the points. `NULL` (default): those that `x` has; for
-#'   `"edges"` and `"Seurat"` row numbers where it has none.
-#' @param queries Are the rows of `x` other points than those that the indices
-#'   are numbers of, or only some of them (default: `FALSE`)? Not for edges.
+#' @param self Does `x` contain the points themselves? `NULL` (default) depends
+#'   on the shape, as in the table. For an integer matrix it means no.
+#' @param names Names of the points. `NULL` (default): the names in `x`. Without
+#'   these, `"edges"` and `"Seurat"` use row numbers.
+#' @param queries Are the rows of `x` a subset of the points that the indices
+#'   refer to, or other points? `FALSE` by default. Not for edges.
 #'
-#' @returns Neighbours in the shape that `to` names. By default that is the
-#'   shape of [knn_search()]: a list of class `fsknn_neighbours` of two matrices
-#'   with one row for each point, `index` (integer, from 1, the point itself
-#'   left out) and `distance` (double; `NULL` if `x` has none). If the points
-#'   have different numbers of neighbours, these are two lists.
+#' @returns Neighbours in the shape that `to` names. By default, a list of class
+#'   `fsknn_neighbours` as from [knn_search()]. It has two matrices with one row
+#'   for each point. `index` is integer, from 1, without the point itself.
+#'   `distance` is double, or `NULL` if `x` has none. If the points have
+#'   different numbers of neighbours, these are two lists.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: a shape that is not known,
-#' a row with its own number where none should be, indices of other points than
-#' the rows where `to` needs a graph of these, a neighbour that is there twice
-#' (for `"edges"`), missing distances or unequal rows where `to` needs them,
-#' several sets of neighbours in a list. A package that `to` needs and is not
-#' there: `fsknn_error`.
-#' @seealso [knn_recall()] for how good approximate neighbours are.
+#' The following are errors of class `fsknn_argument_error`:
+#' * an unknown shape, or several sets of neighbours in a list;
+#' * a row with its own number where none should be;
+#' * indices of points that are no rows of `x`, where `to` needs a graph of the
+#'   points;
+#' * a neighbour that occurs twice (for `"edges"`);
+#' * missing distances, or rows of different lengths, where `to` does not allow
+#'   them.
+#'
+#' A package that `to` needs and that is not installed is a `fsknn_error`.
+#' @seealso [knn_recall()] for the quality of approximate neighbours.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(100 * 6), nrow = 100)

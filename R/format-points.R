@@ -1,8 +1,8 @@
 #' Read and write points
 #'
 #' Reads points, a matrix with points in rows, from files of three kinds, and
-#' writes them. The ending of the file's name says which `format` it is, unless
-#' it is given.
+#' writes them. `format` is taken from the ending of the file's name, unless it
+#' is given.
 #'
 #' | `format` | ending | contents |
 #' | --- | --- | --- |
@@ -18,22 +18,23 @@
 #' @section Files of big-ann-benchmarks:
 #' Benchmarks of approximate nearest neighbours keep their vectors and queries
 #' in binary files of one simple form (Simhadri et al. 2022). Each verb that
-#' takes a matrix takes the path of such a file, or `read_points(backed = TRUE)`
-#' of it, and reads more than fits in memory by blocks.
+#' takes a matrix also takes the path of such a file, or its
+#' `read_points(backed = TRUE)`. A file that does not fit in memory is read by
+#' blocks.
 #'
-#' A file has two unsigned integers of 4 bytes, the numbers of rows n and of
-#' columns d, and then n x d values, row after row, the lowest byte first.
-#' Nothing is compressed, and there are no names. In an `.fbin` file NaN is a
-#' missing value: `NA` is written as NaN, and NaN is read as `NA`.
+#' A file begins with two unsigned integers of 4 bytes, the numbers of rows n
+#' and of columns d. Then n x d values follow, row after row, the lowest byte
+#' first. Nothing is compressed, and there are no names. In an `.fbin` file NaN
+#' is a missing value: `NA` is written as NaN, and NaN is read as `NA`.
 #'
 #' The points are always the rows. With `points = "columns"`, use
 #' `t(read_points(file))`, which must fit in memory. [read_knn()] reads the
 #' neighbours of these benchmarks (`.ibin`).
 #'
 #' @section The CIBM format:
-#' The text format of the program that GPU-FS-kNN was published with (Arefin
-#' 2012, File S1): a matrix with a name for each point and each sample, and a
-#' class for each sample.
+#' This is the text format of the program that GPU-FS-kNN was published with
+#' (Arefin 2012, File S1). It holds a matrix, a name for each point and each
+#' sample, and a class for each sample.
 #'
 #' ```
 #' <MicroarrayData>
@@ -48,24 +49,25 @@
 #' ```
 #'
 #' The second line holds the number of points and the number of features. Tabs
-#' or spaces part the fields. If a line of a point has tabs, its name ends at
-#' the first (and may hold spaces), and no cell between two may be empty. Blank
-#' lines, Windows line ends and a missing last line end do no harm. Text that is
-#' not UTF-8 is taken as Latin-1. Plain and compressed files (gzip, bzip2, xz)
-#' are read. A file is written with gzip if its name ends in `.gz`.
+#' or spaces separate the fields. If a line of a point has tabs, its name ends
+#' at the first tab and may contain spaces. No cell between two tabs may be
+#' empty. Blank lines, Windows line ends and a missing last line end are
+#' accepted. Text that is not UTF-8 is read as Latin-1. Plain and compressed
+#' files (gzip, bzip2, xz) are read. A file is written with gzip if its name
+#' ends in `.gz`.
 #'
 #' All values must be finite numbers. Each is written with as many digits as are
 #' needed to read the same double back. Rows without names are called `F_1`,
 #' `F_2`, ...; columns `C1`, `C2`, ... Classes are written as text. So `"1"` is
-#' read as 1, a factor as text, and 1.5 as `"1.5"`. The format can't leave the
-#' classes out: without any, each sample has class 0.
+#' read as 1, a factor as text, and 1.5 as `"1.5"`. The format requires
+#' classes: without any, each sample gets class 0.
 #'
-#' @section Vectors of CoMet:
-#' CoMet (Joubert et al. 2018) compares all pairs and triples of vectors. Its
-#' input has the values of vector 1, then those of vector 2, and so on, as
-#' floats of 4 or 8 bytes. A vector is a point here. The file does not say its
-#' shape or type: give `num_features` (CoMet's `--num_field`) and `precision`.
-#' [read_edges()] and [write_edges()] are for CoMet's results.
+#' @section Vectors of CoMet: CoMet (Joubert et al. 2018) compares all pairs and
+#' triples of vectors. Its input has the values of vector 1, then those of
+#' vector 2, and so on, as floats of 4 or 8 bytes. A vector is a point here. The
+#' file does not contain its shape or type: give `num_features` (CoMet's
+#' `--num_field`) and `precision`. [read_edges()] and [write_edges()] are for
+#' CoMet's results.
 #'
 #' @param file Path of the file.
 #' @param format `"fbin"`, `"u8bin"`, `"i8bin"`, `"cibm"` or `"comet"`. `NULL`
@@ -80,24 +82,25 @@
 #'   the default) or `"double"`.
 #' @param byte_order Format `"comet"`: `"little"` for the lowest byte first
 #'   (`NULL`, the default) or `"big"`.
-#' @param x Points, in all that [knn_search()] takes. For `"u8bin"` whole
-#'   numbers from 0 to 255, for `"i8bin"` from -128 to 127. `"fbin"` stores the
-#'   nearest float of 4 bytes. For `"cibm"` a numeric matrix.
+#' @param x Points, in any form that [knn_search()] takes. They are whole
+#'   numbers from 0 to 255 for `"u8bin"`, and from -128 to 127 for `"i8bin"`.
+#'   `"fbin"` stores the nearest float of 4 bytes. For `"cibm"` a numeric
+#'   matrix.
 #' @param class Format `"cibm"`: one class for each column of `x`, in that order
 #'   or with their names: whole numbers, or text without tabs. `NULL` (default)
 #'   takes the attribute `classes` of `x`, if any.
 #'
 #' @returns `read_points()`: a matrix with points in rows, double, or integer
-#'   for bytes. From a CIBM file it has row and column names, and the attribute
-#'   `classes` has one class for each column: integer if all are whole numbers
-#'   without leading zeros or `+`, otherwise character. With `backed = TRUE`, an
-#'   object that stands for the file, with `dim()`; `x[rows, ]` and
-#'   `as.matrix()` read it. `write_points()`: `file`, invisibly.
-#' @section Errors:
-#' A file that breaks its format is a `fsknn_file_error`, which names the file,
-#' the line of a text, the condition and what was found. So is a file that can't
-#' be written, and a value that the format can't hold. An option that is not for
-#' the format is a `fsknn_argument_error`.
+#'   for bytes. From a CIBM file it has row and column names. Its attribute
+#'   `classes` has one class for each column. Classes are integers if all are
+#'   whole numbers without leading zeros or `+`, otherwise character. With
+#'   `backed = TRUE`, an object that represents the file and has `dim()`;
+#'   `x[rows, ]` and `as.matrix()` read it. `write_points()`: `file`, invisibly.
+#' @section Errors: A file that breaks its format is a `fsknn_file_error`. The
+#' error names the file, the line of a text, the condition and what was found. A
+#' file that can't be written, and a value that the format can't hold, are such
+#' errors, too. An option that is not for the format is a
+#' `fsknn_argument_error`.
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):

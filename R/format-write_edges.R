@@ -1,99 +1,111 @@
 #' Read and write edges for other programs
 #'
 #' `write_edges()` writes the edges of a graph as CSV, or the graph as GraphML
-#' or GML, with what is known of its points. The graph is directed; the trees of
-#' [spanning_forest()] and the edges that [mst_knn()] keeps are written as
-#' undirected graphs. It also writes pairs and triples in the two formats of
-#' CoMet, which `read_edges()` reads. ([read_knn()] reads the edges of
-#' GPU-FS-kNN, and igraph reads GraphML and GML.)
+#' or GML with all columns of its table of points. The graph is directed, but
+#' the trees of [spanning_forest()] and the edges that [mst_knn()] keeps are
+#' written as undirected graphs. It also writes pairs and triples in the two
+#' formats of CoMet, which `read_edges()` reads. ([read_knn()] reads the edges
+#' of GPU-FS-kNN, and igraph reads GraphML and GML.)
 #'
-#' * **CSV**: one line for each edge with the columns of `edges`, and, where the
-#'   points have more than a name, these columns for both ends (`from_symbol`,
-#'   `to_symbol`, ...). Points without edges do not appear. Of triples, under
-#'   `form = "bipartite"`, a line for each triple with its three points.
-#' * **GraphML** (Cytoscape, Gephi, yEd, igraph): all points, with the columns
-#'   of their table as attributes, and all edges with `rank`, `distance`,
-#'   `correlation`, `similarity` and any other columns.
-#'   Columns of whole numbers have the type `int` (`long` where they are beyond
-#'   2^31), all other numbers `double`, with `Infinity` and `-Infinity` as Java
-#'   has them; `distance`, `correlation`, `similarity` and `weight` are always
-#'   doubles.
-#' * **GML** (yEd, Gephi, igraph, NetworkX; the format of the paper's figures):
-#'   the same. The file is ASCII: all other characters are written as entities
-#'   (`&#223;`), which igraph leaves as they are. Names of GML attributes hold
-#'   letters and digits only: other characters are left out, and a number is
-#'   added where two would be alike. igraph reads whole numbers beyond 2^31 as
-#'   -2147483648, which other readers take as they are.
+#' @section CSV: The file has one line for each edge, with the columns of
+#' `edges`. If the points have more columns than a name, these are written for
+#' both ends (`from_symbol`, `to_symbol`, ...). Points without edges are not
+#' written. For triples with `form = "bipartite"`, each triple has a line with
+#' its three points.
 #'
-#' In GraphML and GML a point has a `label`, which yEd (of a GML file) and Gephi
-#' show; Cytoscape shows `name`. It is added where there is none: the name of
-#' the point. No edge has a `weight`, which Gephi takes as similarity, unless
-#' `edges` has such a column: `edges$weight <- edges$correlation` makes one.
+#' @section GraphML and GML: Both formats have all points, with the columns of
+#' their table as attributes. They have all edges with `rank`, `distance`,
+#' `correlation`, `similarity` and any other columns.
+#' * **GraphML** is for Cytoscape, Gephi, yEd and igraph. Columns of whole
+#'   numbers have the type `int` (`long` beyond 2^31), all other numbers
+#'   `double`, with `Infinity` and `-Infinity` as in Java. `distance`,
+#'   `correlation`, `similarity` and `weight` are always doubles.
+#' * **GML** is for yEd, Gephi, igraph and NetworkX, and is the format of the
+#'   paper's figures. The file is ASCII: all other characters are written as
+#'   entities (`&#223;`), which igraph does not decode. Names of GML attributes
+#'   contain only letters and digits: other characters are removed, and a number
+#'   makes equal names unique. For whole numbers beyond 2^31, igraph reads
+#'   -2147483648; other readers keep them.
 #'
-#' **Places and looks**: where the points have numeric columns `x` and `y`, both
-#' formats say where they stand (as they would be plotted, y upwards), and their
-#' `color` (any that R knows), `symbol` (`"circle"`, `"square"`, `"diamond"`,
-#' `"triangle"`, `"triangle down"`) and `size` (1: the usual), and the edges'
-#' `color`, `width` and `lty` (`"solid"`, `"dashed"`, `"dotted"`), as far as
-#' there are such columns: in GraphML by yEd's own elements, in GML by blocks
-#' called `graphics`, which both yEd and Cytoscape read (Cytoscape takes no
-#' places from a GraphML file: give it the GML). A picture of
-#' [plot_neighbourhood()] has all of these. igraph's own plots take the columns
-#' `x`, `y`, `color`, `width` and `lty`, too; what it reads besides is empty
-#' attributes of yEd's (`graphics`, `nodegraphics` and the like).
+#' A point has a `label`, which Gephi and (from a GML file) yEd show; Cytoscape
+#' shows `name`. A missing `label` is filled with the name of the point. Edges
+#' have a `weight`, which Gephi reads as similarity, only if `edges` has such a
+#' column: `edges$weight <- edges$correlation` makes one.
 #'
-#' **CoMet** (Joubert et al. 2018) compares all pairs and all triples of vectors
-#' on many GPUs. Its files do not say what they hold: neither numbers of rows,
-#' nor types, nor names.
-#' * `"comet"`, **records**: for each pair (or triple), two (or three) numbers
-#'   of vectors, unsigned integers of 4 bytes that count from 0, and the
-#'   similarity, a float of 4 bytes: 12 bytes (16). Any pairs may be there, in
-#'   any order. CoMet writes those *above* a threshold.
-#' * `"comet_bytes"`: the similarity c of every pair (or triple) as one unsigned
+#' In GraphML and GML, a missing text becomes an empty one, and logical columns
+#' with missing values become text. GML cannot express missing or infinite
+#' numbers: numeric columns with such values become text, and logical columns
+#' become 0 and 1.
+#'
+#' @section Positions and styles: GraphML and GML contain positions and styles
+#' from these columns, if they exist:
+#' * of the points: numeric `x` and `y` (y upwards, as in a plot), `color` (any
+#'   R colour), `size` (1 is usual) and `symbol`. A symbol is `"circle"`,
+#'   `"square"`, `"diamond"`, `"triangle"` or `"triangle down"`;
+#' * of the edges: `color`, `width` and `lty` (`"solid"`, `"dashed"` or
+#'   `"dotted"`).
+#'
+#' The result of [plot_neighbourhood()] has all of these. GraphML uses yEd's own
+#' elements. GML uses blocks called `graphics`, which yEd and Cytoscape read.
+#' Cytoscape reads no positions from GraphML, so use GML there. The plots of
+#' igraph use the columns `x`, `y`, `color`, `width` and `lty`, too. The package
+#' also reads yEd's attributes (`graphics`, `nodegraphics` and others), as empty
+#' ones.
+#'
+#' @section Files of CoMet: CoMet (Joubert et al. 2018) compares all pairs and
+#' all triples of vectors on many GPUs. Its files do not describe their
+#' contents: they have no counts, types or names.
+#' * `"comet"`, records: each record has the numbers of two (or three) vectors
+#'   and the similarity, 12 (or 16) bytes in total. Numbers are unsigned
+#'   integers of 4 bytes and count from 0; the similarity is a float of 4 bytes.
+#'   A file can have any pairs in any order. CoMet writes those *above* a
+#'   threshold.
+#' * `"comet_bytes"`: the similarity c of every pair (or triple) is one unsigned
 #'   byte, floor(255 c), without numbers of vectors. The order is that of one
-#'   CoMet process: pairs (i, j) by j, then i, i < j; triples (i, j, k) by j,
-#'   then k, then i, i < j < k. Several processes write a file each, by blocks
-#'   of vectors: those files are not read here. [threshold_graph()] and
-#'   [threshold_triples()] write such a file, or records, without holding the
-#'   pairs in memory.
+#'   CoMet process. Pairs (i, j) with i < j are ordered by j, then i. Triples
+#'   (i, j, k) with i < j < k are ordered by j, then k, then i. Several
+#'   processes write several files, by blocks of vectors; such files cannot be
+#'   read here.
 #'
-#' Numbers are written with `digits` significant digits, text in UTF-8, whatever
-#' the locale is. The file is written under another name and renamed when it is
-#' complete, so that an error, Ctrl-C or a full disk leaves an older file
-#' unchanged. Factors, dates and raw bytes become text. In GraphML and GML a
-#' missing text becomes an empty one, and logical columns with missing values
-#' become text. GML has no sign for missing or infinite numbers: numeric columns
-#' with such values become text, and logical columns become 0 and 1.
+#' [threshold_graph()] and [threshold_triples()] write such files without
+#' holding the pairs or triples in memory.
 #'
-#' @param edges Edge data frame from [knn_graph()], [read_knn()] or
-#'   [spanning_forest()], or rows of it; clusters from [mst_knn()], whose
-#'   kept edges are written, with the cluster of each point; a picture of
-#'   [plot_neighbourhood()], with all places and colours in it; or triples of
-#'   [threshold_triples()], as one of the two graphs that [as_igraph()] makes of
-#'   them.
+#' @section Numbers and text: Numbers are written with `digits` significant
+#' digits, and text in UTF-8, whatever the locale is. Factors, dates and raw
+#' bytes become text. The file is written under another name and renamed when it
+#' is complete. So an error, Ctrl-C or a full disk leaves an older file
+#' unchanged.
+#'
+#' @param edges One of these:
+#'   * an edge data frame from [knn_graph()], [read_knn()] or
+#'     [spanning_forest()], or rows of it;
+#'   * clusters from [mst_knn()]: their edges are written, with the cluster of
+#'     each point;
+#'   * a plot of [plot_neighbourhood()], with its positions and colours;
+#'   * triples of [threshold_triples()], as one of the two graphs that
+#'     [as_igraph()] makes of them.
 #' @param file Path of the file. A CSV file is compressed with gzip if the path
 #'   ends in `.gz`.
 #' @param format `"csv"`, `"graphml"`, `"gml"`, `"comet"` or `"comet_bytes"`;
 #'   `read_edges()` has the last two. `NULL` (default) takes it from the ending
 #'   of `file`, which is the name of the format.
 #' @param ... Must be empty.
-#' @param vertices More about the points, such as gene symbols: a data frame
-#'   with a column `name`, which must hold the name of each point (in any order;
-#'   other rows do no harm), and further columns, which go into the file. Where
-#'   `edges` has lost its vertices: all points in order, as in [as_igraph()];
-#'   here a vector of names is enough.
-#' @param digits How many significant digits numbers have: 15 (default) to be
-#'   read by people, 17 to give back the same doubles; or fewer. Whole numbers
-#'   below 2^64 are written in full, as ids must be.
-#'
+#' @param vertices A data frame with more columns about the points, such as gene
+#'   symbols, which are written to the file. Its column `name` must hold the
+#'   name of each point, in any order; other rows are ignored. If `edges` has
+#'   lost its vertices, give all points in order, as in [as_igraph()]. A vector
+#'   of names is then enough.
+#' @param digits Number of significant digits of numbers: 15 (default) for
+#'   people, 17 to read back the same doubles, or fewer. Whole numbers below
+#'   2^64 are written in full, because they may be identifiers.
 #' @param byte_order Format `"comet"`: `"little"` for the lowest byte first
 #'   (`NULL`, the default), as on the machines that CoMet was written for, or
 #'   `"big"`.
 #' @param num_way 2 (default) for pairs, 3 for triples.
-#' @param num_points Number of vectors (CoMet's `--num_vector`). It is needed
-#'   for `"comet_bytes"`. For `"comet"`, no number of a vector may be beyond it.
-#'   `NULL` (default) sets no limit.
-#' @param form Of triples only: `"bipartite"` (default) or `"clique"`, as for
+#' @param num_points Number of vectors (CoMet's `--num_vector`). It is required
+#'   for `"comet_bytes"`. For `"comet"`, a larger number of a vector is an
+#'   error. `NULL` (default) sets no limit.
+#' @param form For triples only: `"bipartite"` (default) or `"clique"`, as for
 #'   [as_igraph()].
 #'
 #' @returns `write_edges()`: `file`, invisibly. `read_edges()`: a data frame
@@ -102,14 +114,16 @@
 #'   `similarity` is byte / 255, up to 1 / 255 below the exact one.
 #'
 #' @section Errors:
-#' An unknown format, a folder that does not exist, and points
-#' without a row in `vertices` are errors. So are columns that are not plain
-#' vectors, have no name, or share one. For CoMet's formats, edges must hold
-#' each pair once, or every pair for `"comet_bytes"`, with a similarity from 0
-#' to 1. A file that can't be written is a `fsknn_file_error` with the message
-#' of the system. So is a file to read whose size does not fit its shape, or
-#' that has a number of a vector or a similarity out of range, or a pair
-#' (triple) twice.
+#' The following are errors:
+#' * an unknown format, or a folder that does not exist;
+#' * points without a row in `vertices`;
+#' * columns that are not plain vectors, have no name, or share one;
+#' * for CoMet's formats: a pair that occurs twice, a missing pair for
+#'   `"comet_bytes"`, or a similarity outside 0 to 1.
+#'
+#' A file that can't be written is a `fsknn_file_error` with the message of the
+#' system. In a file to read, such errors are a wrong size for the shape, a
+#' value out of range, and a repeated pair or triple.
 #'
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software

@@ -1,59 +1,63 @@
-#' An igraph graph from a kNN edge data frame
+#' Convert edges to an igraph graph
 #'
-#' Turns the edges of [knn_graph()] into an igraph graph that keeps all points,
-#' isolated ones too, in their order.
+#' Makes an igraph graph from an edge data frame, such as that of [knn_graph()].
+#' The graph keeps all points in their order, including isolated points.
 #'
-#' In a kNN graph i may be a neighbour of j without j being one of i.
-#' `mode = "directed"` keeps both directions apart. `"union"` gives an
-#' undirected graph that joins i and j if either is a neighbour of the other,
-#' `"mutual"` one that joins them if both are. Where both directions are there
-#' they become one edge: distance and correlation are the same both ways, and
-#' `rank` is the smaller of the two (other columns are taken from the direction
-#' with that rank).
+#' In a kNN graph, j can be a neighbour of i although i is not a neighbour of j.
+#' `mode = "directed"` keeps both directions as separate edges. `"union"` gives
+#' an undirected graph in which i and j share an edge if either is a neighbour
+#' of the other. `"mutual"` requires that both are.
 #'
-#' Edges that have each pair of points once, as those of [threshold_graph()] and
-#' [snn_graph()], give an undirected graph as they are, whatever `mode` is.
+#' If an edge exists in both directions, an undirected graph has it once.
+#' Distance and correlation are the same both ways, and `rank` is the smaller of
+#' the two. Other columns are from the direction with that rank.
 #'
-#' No edge attribute `weight` is made unless it is asked for, since some igraph
-#' functions read it as similarity (clustering: `weight = "similarity"`) and
-#' others as length (spanning trees, shortest paths: `weight = "distance"`).
+#' The edges of [threshold_graph()] and [snn_graph()] contain each pair of
+#' points once. They give an undirected graph, whatever `mode` is.
 #'
-#' Triples of [threshold_triples()] give one of two undirected graphs.
-#' `form = "bipartite"`: their points, and after them a vertex for each triple
-#' (`triple1`, ...), joined with its three points; `type` tells them apart
-#' (`FALSE`: points), as igraph wants it of a bipartite graph, and what is known
-#' of a triple is there as attributes of its vertex. `form = "clique"`: the
-#' points, and an edge for each pair that some triple has, with the pair's own
-#' `similarity`, the number of `triples` that have it, and `best_triple`, the
-#' largest similarity among these. Which three go together it does not tell any
-#' more: three edges may be there without a triple.
+#' The edge attribute `weight` exists only if you ask for it, because igraph
+#' functions read it in two ways. Clustering reads it as similarity (`weight =
+#' "similarity"`). Spanning trees and shortest paths read it as length (`weight
+#' = "distance"`).
+#'
+#' Triples of [threshold_triples()] give one of two undirected graphs:
+#' * `form = "bipartite"`: the vertices are the points, followed by a vertex for
+#'   each triple (`triple1`, ...) with edges to its three points. The attribute
+#'   `type` is `FALSE` for points and `TRUE` for triples, as igraph requires.
+#'   The columns of a triple are attributes of its vertex.
+#' * `form = "clique"`: the vertices are the points, with an edge for each pair
+#'   that is part of a triple. Its attributes are the pair's own `similarity`,
+#'   the number of `triples` with the pair, and `best_triple`, the largest
+#'   similarity among these. The triples cannot be recovered: three edges can
+#'   exist without a triple.
 #'
 #' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
-#'   of it; or any data frame with columns `from` and `to`, with `vertices`
-#'   given; or triples from [threshold_triples()].
+#'   of it. Or triples from [threshold_triples()]. Or, with `vertices`, any data
+#'   frame with the columns `from` and `to`.
 #' @param ... Must be empty.
 #' @param weight Edge attribute `weight`: `"none"` (default), `"similarity"` or
-#'   `"distance"`. Similarity is r for correlations (|r| under
-#'   `sign = "absolute"`, -r under `sign = "negative"`), the column `similarity`
-#'   where `edges` has one (as under `"proportional"`, `"sorensen"` and
-#'   `"jaccard"`), 1 - distance for `"cosine"` and where that column is lost,
-#'   and 1 / (1 + distance) otherwise (`"inner_product"` has none).
+#'   `"distance"`. Similarity is defined as:
+#'   * r for correlations (|r| under `sign = "absolute"`, -r under
+#'     `sign = "negative"`);
+#'   * the column `similarity` if `edges` has one, as under `"proportional"`,
+#'     `"sorensen"` and `"jaccard"`;
+#'   * 1 - distance for `"cosine"`, and for these metrics if that column is
+#'     lost;
+#'   * 1 / (1 + distance) for other metrics. `"inner_product"` has none.
 #' @param mode `"directed"` (default), `"union"` or `"mutual"`: see Details.
-#' @param negative What to do with edges whose weight is not positive:
-#'   `"error"` (default), or `"drop"`, which leaves out these edges and keeps
-#'   their points.
-#' @param vertices All points in order: a data frame with a column `name` (its
-#'   other columns become vertex attributes), or a vector of names. `NULL`
-#'   (default) takes the attribute `vertices` of `edges`. Needed when `edges`
-#'   has lost it, as it does in [merge()].
-#'
-#' @param form Of triples only: `"bipartite"` (default) or `"clique"`: see
+#' @param negative What to do with edges whose weight is not positive: `"error"`
+#'   (default), or `"drop"`, which removes these edges and keeps their points.
+#' @param vertices All points in order: a vector of names, or a data frame with
+#'   a column `name`, whose other columns become vertex attributes. `NULL`
+#'   (default) takes the attribute `vertices` of `edges`. It is required if
+#'   `edges` has lost this attribute, as after [merge()].
+#' @param form For triples only: `"bipartite"` (default) or `"clique"`: see
 #'   Details.
 #'
-#' @returns An igraph graph with the vertex attribute `name` (character, in the
-#'   order of the points) and the columns of `edges` besides `from` and `to` as
-#'   edge attributes: `rank`, `distance`, `correlation` or `similarity` where
-#'   there is one, and `weight` if asked for. Directed edges are in the order of
+#' @returns An igraph graph. The vertex attribute `name` is character, in the
+#'   order of the points. The columns of `edges` except `from` and `to` are edge
+#'   attributes, such as `rank`, `distance`, `correlation` or `similarity`.
+#'   `weight` is there if you ask for it. Directed edges are in the order of
 #'   `edges`, undirected ones in the order of their two ends.
 #'
 #' @section Errors:

@@ -1,39 +1,40 @@
 #' Edges as a sparse matrix
 #'
 #' `as_sparse()` gives the adjacency matrix of a graph as a `dgCMatrix` of the
-#' Matrix package, which Seurat and many others take.
+#' Matrix package, which Seurat and many other packages use.
 #'
-#' The entry in row i and column j is the edge from i to j, j being the
-#' neighbour. Of graphs that have each pair once, as [snn_graph()], both (i, j)
-#' and (j, i) are there. A distance of 0 is an entry that is 0, as no entry is
-#' no edge: it stays until something as [Matrix::drop0()] takes it away.
+#' The entry in row i and column j is the edge from i to its neighbour j. Graphs
+#' that contain each pair once, such as those of [snn_graph()], give both (i, j)
+#' and (j, i). A distance of 0 is stored as an explicit zero, because a missing
+#' entry means no edge. Functions such as [Matrix::drop0()] remove it.
 #'
-#' A neighbour of a point need not have that point as its own neighbour, so the
-#' matrix of such a graph is not symmetric. Who wants a symmetric one says by
-#' `mode` which pairs are to be there. `destiny::DiffusionMap(distance = )`
-#' does, and a number as its `sigma` (its other ways ask for the data).
+#' The matrix of a kNN graph is not symmetric, because a point need not be a
+#' neighbour of its own neighbours. `mode` makes it symmetric.
+#' `destiny::DiffusionMap(distance = )` needs a symmetric matrix, and a number
+#' as its `sigma` (its other options need the data).
 #'
-#' @param edges An edge data frame of any kind, neighbours in any shape that
-#'   [as_knn()] takes, or shards of them ([read_knn()], which says when
-#'   these are read by blocks).
-#' @param value What the entries are: `"distance"` (less is nearer),
-#'   `"similarity"` (more is nearer; as for `weight` in [as_igraph()]), `"one"`,
-#'   or the name of another numeric column of the edges. `NULL` (default):
-#'   distance where there is one, else similarity.
+#' @param edges An edge data frame, neighbours in any shape that [as_knn()]
+#'   takes, or shards of them. [read_knn()] describes when shards are read by
+#'   blocks.
+#' @param value The entries of the matrix. `"distance"` is smaller for nearer
+#'   points, and `"similarity"` larger (as for `weight` in [as_igraph()]).
+#'   `"one"` gives 1 for each edge. The name of another numeric column of the
+#'   edges gives its values. `NULL` (default): distance if there is one,
+#'   otherwise similarity.
 #' @param ... Must be empty.
 #' @param mode `"directed"` (default): the edges as they are. `"union"`: the
-#'   pairs of which either point is a neighbour of the other; `"mutual"`: those
-#'   of which both are. Where the two directions differ in a value,
-#'   [undirected_edges()] says which is taken.
+#'   pairs in which either point is a neighbour of the other. `"mutual"`: the
+#'   pairs in which both are. If the two directions have different values, the
+#'   choice is that of [undirected_edges()].
 #'
 #' @returns A `dgCMatrix` with one row and column for each point, in order,
-#'   named by them where they have names; unless `mode` is `"directed"`, a
-#'   `dsCMatrix`, which holds each pair once.
-#' @section Errors:
-#' Of class `fsknn_argument_error`: neighbours in no shape that
-#' is known, a value that is no column, an edge or neighbour that is there
-#' twice; `fsknn_size_error`: more entries than the 2^31 - 1 that a `dgCMatrix`
-#' holds; `fsknn_package_error` where Matrix is not there.
+#'   named if the points have names. With `mode = "union"` or `"mutual"`, a
+#'   `dsCMatrix`, which stores each pair once.
+#' @section Errors: Neighbours in an unknown shape, a `value` that is not a
+#' column, and a repeated edge or neighbour are errors of class
+#' `fsknn_argument_error`. More entries than the 2^31 - 1 that a `dgCMatrix` can
+#' hold are a `fsknn_size_error`. A missing Matrix package is a
+#' `fsknn_package_error`.
 #' @seealso [as_igraph()], [as_knn()] for a `SelfHits` of the edges
 #' @export
 #' @examples

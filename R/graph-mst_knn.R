@@ -1,68 +1,69 @@
 #' MST-kNN clusters
 #'
-#' Cuts a minimum spanning tree into clusters: an edge stays if one of its ends
-#' is among the nearest neighbours of the other, and what the tree falls into is
-#' cut again in the same way, until nothing changes. There is no number of
-#' clusters to choose.
+#' Clusters points by cutting a minimum spanning tree. An edge of the tree stays
+#' if either end is among the nearest neighbours of the other. The resulting
+#' components are cut again in the same way, until nothing changes. The number
+#' of clusters is not a parameter.
 #'
-#' @details
-#' **From a matrix** the answer is exact: the tree is that of the complete graph
-#' of all points, under the distances of [knn_search()]. The list of all pairs
-#' is never made. Each point's nearest tell most of the tree; for components
-#' whose nearest outside point is in no list, the others are searched (Boruvka's
-#' rounds).
+#' @details **Rule.** In a component of n points, an edge stays if either end is
+#' among the other's floor(ln n) nearest (at least 1) within the component. On
+#' data without distinct groups, this often keeps the whole tree.
 #'
-#' **From a graph** only the graph's edges are used: the forest of
-#' [spanning_forest()] instead of the tree, each of its trees as a component to
-#' begin with; and a point's neighbours are those that it has in the graph, in
-#' either direction. The answer depends on k, and tends to that for the matrix
-#' as k grows.
+#' **From a matrix**, the result is exact: the tree is that of the complete
+#' graph of all points, under the distances of [knn_search()]. The list of all
+#' pairs is never stored. The nearest neighbours of each point determine most of
+#' the tree. If the nearest point outside a component is in no list, a further
+#' search finds it (Boruvka's rounds).
 #'
-#' In a component of n points an edge stays if either end is among the other's
-#' floor(ln n) nearest (at least 1) within the component. On data without sharp
-#' groups that is often enough to keep the whole tree in one piece.
+#' **From a graph**, only the graph's edges are used. The tree is the forest of
+#' [spanning_forest()], and each of its trees is a component at the start. A
+#' point's neighbours are those in the graph, in either direction. The result
+#' depends on k, and approaches that for the matrix as k grows.
 #'
-#' **Whose rule is which.** floor(ln n) alone, the default, is how this package
-#' cuts (it needs no kNN graph to be connected). The published rule lowers k
-#' further, to the smallest for which the kNN graph is connected, its edges
-#' taken in either direction, where that is below floor(ln n) (Inostroza-Ponta
-#' 2008; Arefin et al. 2011): that is `k = "connected"`. The number is found
-#' once, for all points, and holds in every component; the R package mstknnclust
-#' finds it again within each component, which may cut on (or stop). On the
-#' 13,547 complete probes of the 78 patients of van 't Veer et al. (2002) and
-#' the outcome it is 4, and gives 21 clusters where the default gives 1. A
-#' number as `k` is a limit of your own.
+#' **The published rule.** The default, floor(ln n) alone, is the rule of this
+#' package, and the kNN graph need not be connected. The published rule finds
+#' the smallest k for which the kNN graph is connected, with edges in either
+#' direction. It uses this k if it is below floor(ln n) (Inostroza-Ponta 2008;
+#' Arefin et al. 2011). `k = "connected"` uses that rule. A number as `k` is
+#' your own limit.
 #'
-#' Neighbours are ordered by (distance, row number), edges by (distance, lower
-#' row number, higher row number), so that tree and clusters are always the
-#' same: for any backend, chunk size and number of threads.
+#' The published number is found once for all points, and is used in every
+#' component. The R package mstknnclust instead finds it again within each
+#' component, which can cut further (or stop). For the 13,547 complete probes
+#' and the outcome of the 78 patients of van 't Veer et al. (2002), the number
+#' is 4. It gives 21 clusters; the default gives 1.
+#'
+#' **Ties.** Neighbours are ordered by (distance, row number), edges by
+#' (distance, lower row number, higher row number). So tree and clusters are the
+#' same for any backend, chunk size and number of threads.
 #'
 #' @param x Points in rows, as for [knn_graph()]: a matrix or data frame. Or a
 #'   graph: an edge data frame from [knn_graph()], or an igraph graph made of it
-#'   by [as_igraph()]; its k must be at least floor(ln n).
+#'   by [as_igraph()]. The k of the graph must be at least floor(ln n).
 #' @param ... For a matrix: [point options][point_options()] and [run
-#'   options][run_options()], by name. `BPPARAM` and `checkpoint` serve the
+#'   options][run_options()], by name. `BPPARAM` and `checkpoint` apply to the
 #'   search for the nearest neighbours, which takes most of the time. The tree
 #'   is built in this process. For a graph: must be empty.
-#' @param k The largest number of nearest neighbours that count: floor(ln n)
-#'   where that is smaller, and where `k` is `NULL` (default). A smaller one
+#' @param k The largest number of nearest neighbours that count. `NULL`
+#'   (default): floor(ln n), which is also the upper limit. A smaller number
 #'   gives more clusters. `"connected"`: the smallest for which the kNN graph is
-#'   connected, as the first papers have it.
+#'   connected, as in the first papers.
 #' @inheritParams knn_graph
 #'
 #' @returns An object of class `fsknn_mst_knn`, a list of
-#'   * `membership`: an integer for each point, in their order, named where the
-#'     points are: its cluster, 1 being the largest (of equally large ones that
-#'     with the first point). It can be given to [igraph::make_clusters()];
+#'   * `membership`: the cluster of each point, integers in the order of the
+#'     points, named if the points are. Cluster 1 is the largest. Among equally
+#'     large clusters, the one with the first point comes first.
+#'     [igraph::make_clusters()] takes this vector;
 #'   * `sizes`: the number of points of each cluster;
-#'   * `edges`: the edges kept, shortest first: a data frame like that of
-#'     [knn_graph()], with `from`, `to`, `distance` and, where it is known,
+#'   * `edges`: the edges kept, shortest first, as a data frame like that of
+#'     [knn_graph()]. It has the columns `from`, `to`, `distance` and, if known,
 #'     `correlation` or `similarity`. Its attribute `vertices` has the column
 #'     `cluster`, which [as_igraph()], [write_edges()] and
-#'     [plot_neighbourhood()] take along;
+#'     [plot_neighbourhood()] use;
 #'   * `tree`: the whole tree (or forest), as `edges`;
 #'   * `exact`: `TRUE` if made from a matrix;
-#'   * `k`, with `k = "connected"` only: the number that it came to.
+#'   * `k`, with `k = "connected"` only: the number that was found.
 #'
 #'   An isolated point (`constant = "isolate"`) is a cluster of its own.
 #' @inheritSection knn_search Errors

@@ -1,70 +1,72 @@
-#' How labels mix among neighbours
+#' Mixing of labels among neighbours
 #'
-#' Says for each point of a graph how many of its neighbours have its own label
-#' (a batch, a cluster, a cell type), how varied their labels are, and what
-#' chance would give: to see whether batches lie apart before anything is
-#' corrected, and after.
+#' Measures how labels (batches, clusters, cell types) mix in a graph. For each
+#' point, it gives the share of neighbours with its own label, and the diversity
+#' of its neighbours' labels. A permutation test compares the means with chance.
+#' Use it to check whether batches are separated, before and after a correction.
 #'
 #' @param edges Neighbours of points, in any shape that [as_knn()] takes: an
-#'   edge data frame of any kind, what [knn_search()] or [within_search()]
-#'   gives, and others. Of undirected edges both ends are neighbours of each
+#'   edge data frame, a result of [knn_search()] or [within_search()], and
+#'   others. In an undirected graph, the ends of an edge are neighbours of each
 #'   other.
-#' @param labels The label of each point, none missing: a factor, or a vector
-#'   that makes one, in the order of the points, or with their names. Levels
-#'   that no point has are left out. With `data`, the name of a column.
+#' @param labels The label of each point: a factor, or a vector that makes one,
+#'   in the order of the points or with their names. Missing labels are an
+#'   error. Unused levels are dropped. With `data`, the name of a column.
 #' @param ... Must be empty.
-#' @param self Is a point one of its own neighbours? `FALSE` by default; then a
-#'   point without neighbours has `NA`.
-#' @param weighted Does a neighbour count 1 / (number of points with its label),
-#'   so that a common label does not look pure for being common? `FALSE` by
-#'   default.
-#' @param permutations How often labels are dealt out anew (drawn by R's own
-#'   generator, before anything is counted), a whole number; `NULL`: never.
-#' @param strata `NULL` (default), or a group of each point (its cell type, say)
-#'   within which labels are dealt out; given as `labels` are.
-#' @param data `NULL` (default), or where `labels` and `strata` are columns: a
-#'   data frame (or `DataFrame`) with a row for each point, whose row names are
-#'   matched with the points', or an `ExpressionSet` or a `SummarizedExperiment`
-#'   whose samples (cells) are the points.
+#' @param self Does each point count as its own neighbour? If `FALSE` (default),
+#'   a point without neighbours has `NA`.
+#' @param weighted Does a neighbour count 1 / (number of points with its label)?
+#'   A common label then has no high purity just because it is common. `FALSE`
+#'   by default.
+#' @param permutations The number of permutations of the labels, a whole number.
+#'   `NULL`: no test. R's generator draws them before the labels are counted.
+#' @param strata `NULL` (default), or a group for each point (such as its cell
+#'   type), in the same form as `labels`. Labels are permuted within groups.
+#' @param data The data with the columns that `labels` and `strata` name, or
+#'   `NULL` (default). Either a data frame (or `DataFrame`) with a row for each
+#'   point, with row names that match the points. Or an `ExpressionSet` or a
+#'   `SummarizedExperiment` whose samples (cells) are the points.
 #'
-#' @returns A data frame of class `fsknn_mixing` with a row for each point and
-#'   the columns `name` (or number), `label`, `neighbours` (their number) and,
-#'   of the labels' shares p among them,
-#'   * `purity`: the share of its own label;
-#'   * `most`: the label of most of them, the first level on a tie;
-#'   * `entropy`: -sum(p log2 p), in bits: 0 where all are the same;
-#'   * `simpson`: 1 / sum(p^2), the number of labels that would give that
-#'     variety: what LISI gives (Korsunsky et al. 2019,
-#'     \doi{10.1038/s41592-019-0619-0}), with all neighbours counting alike.
+#' @returns A data frame of class `fsknn_mixing` with a row for each point. Its
+#'   columns are `name` (or number), `label`, `neighbours` (their number) and
+#'   measures of the shares p of the labels among the neighbours:
+#'   * `purity`: the share of the point's own label;
+#'   * `most`: the most frequent label, the first level on a tie;
+#'   * `entropy`: -sum(p log2 p), in bits: 0 if all are equal;
+#'   * `simpson`: 1 / sum(p^2), the number of equally frequent labels with this
+#'     diversity. It is the LISI of Korsunsky et al. (2019), with equal weights
+#'     of all neighbours.
 #'
-#'   Its attribute `chance` is a data frame with a row for each of the three
-#'   measures: the mean over the points as `observed`, the mean and the standard
-#'   deviation of that under permuted labels (`chance`, `sd`), and `p`. It
-#'   prints with that; `summary()` goes by label, `plot()` draws each label's
-#'   points.
+#'   The attribute `chance` is a data frame with a row for each of the three
+#'   numeric measures. `observed` is the mean over the points. `chance` and `sd`
+#'   are the mean and standard deviation of `observed` under permuted labels,
+#'   and `p` is the p-value. The print method shows it. `summary()` has a row
+#'   for each label, and `plot()` shows the points of each label.
 #'
-#' @section Purity of bluster:
-#' `bluster::neighborPurity(y, labels, k)` takes the neighbours within the
-#' median distance of the k-th neighbours, each point one of its own, and weighs
-#' by label: it is `neighbour_mixing(within_search(y, d, metric = "euclidean"),
-#' labels, self = TRUE, weighted = TRUE)$purity`, with `d` the median of
-#' `knn_search(y, k, metric = "euclidean")$distance[, k]`. A neighbour whose
-#' distance *is* that median is within; there the square of d, rounded, decides.
+#' @section Purity of bluster: `bluster::neighborPurity(y, labels, k)` takes the
+#' neighbours within the median distance of the k-th neighbours. Each point is
+#' its own neighbour, and labels are weighted. It is equal to
+#' `neighbour_mixing(within_search(y, d, metric = "euclidean"), labels, self =
+#' TRUE, weighted = TRUE)$purity`, with `d` the median of `knn_search(y, k,
+#' metric = "euclidean")$distance[, k]`. A neighbour whose distance *is* that
+#' median is included here; bluster compares rounded squares.
 #'
-#' @section Null:
-#' Labels are dealt out over the points (within `strata`) without regard to the
-#' graph. `p` is the share of permutations, what was observed counted as one of
-#' them (Phipson and Smyth 2010, \doi{10.2202/1544-6115.1585}), in which labels
-#' lie as far apart: purity as high, entropy or Simpson's number as low. It
-#' speaks of all points together, not of any one, and of labels that may go with
-#' other things: cells of different types in different batches lie apart
-#' whatever the batches did. `strata` takes out what is known of that. Nor does
-#' it speak of one label: by chance a rare label's purity is lower than the mean
-#' of all points that `plot()` draws (about the label's `share` in `summary()`,
-#' or what `strata` make of it).
-#' @section Errors:
-#' Of class `fsknn_argument_error`: neighbours in no shape that is known, labels
-#' that are missing, of another number or of other names, and only one label.
+#' @section Permutation test: Labels are permuted over the points (within
+#' `strata`), independently of the graph. `p` is the share of permutations with
+#' labels at least as separated as observed. That is a purity at least as high,
+#' or an entropy or Simpson's number at most as high. The observed labels count
+#' as one permutation (Phipson and Smyth 2010, \doi{10.2202/1544-6115.1585}).
+#'
+#' `p` is for the mean of all points, not for single points. A small `p` does
+#' not show the cause: cells of different types in different batches are
+#' separated without any batch effect. `strata` accounts for known groups.
+#'
+#' `p` is not for a single label either. By chance, the purity of a rare label
+#' is lower than the mean of all points that `plot()` shows. It is about the
+#' label's `share` in `summary()`, unless `strata` change it.
+#' @section Errors: The following are errors of class `fsknn_argument_error`:
+#' neighbours in an unknown shape, a single label, and missing labels. So are
+#' labels that do not match the points in number or names.
 #' @seealso [knn_graph()], whose `block` finds neighbours in each batch;
 #'   [mutual_pairs()]
 #' @references

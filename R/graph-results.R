@@ -1,56 +1,55 @@
-#' Summaries, tables and pictures of results
+#' Summaries, tables and plots of results
 #'
-#' What the package gives back prints as a short summary. These methods say
-#' more, make a plain data frame for other programs, or draw. Of edges see
-#' [summary.fsknn_edges].
+#' Results of the package print as a short summary. `summary()` gives more
+#' detail, `as.data.frame()` a plain data frame for other programs, and `plot()`
+#' a plot. For edges see [summary.fsknn_edges].
 #'
-#' A result of a search also prints what was searched: how many points of how
-#' many features, the metric, the seconds of the whole call, and the backend with
-#' its GPUs or threads. "Tasks" stands for the work of a `BPPARAM` or a
-#' `checkpoint`. [saveRDS()] and rows of edges keep this record. [identical()]
-#' ignores it, so that answers of two backends can be compared.
+#' A result of a search also prints what was searched: the numbers of points and
+#' features, and the metric. It prints the seconds of the whole call, and the
+#' backend with its GPUs or threads. "Tasks" means the work of a `BPPARAM`
+#' or a `checkpoint`. [saveRDS()] and rows of edges keep this record.
+#' [identical()] ignores it, so that answers of two backends can be compared.
 #'
 #' | result of | `summary()` | `as.data.frame()` | `plot()` |
 #' | --- | --- | --- | --- |
 #' | [knn_graph()] and other edges | degrees, components, quantiles by rank | the edges | quantiles by rank; degrees |
 #' | [knn_search()], [knn_query()], [within_search()] | quantiles by rank | a row for each neighbour | quantiles by rank; numbers of neighbours |
 #' | [mst_knn()] | a row for each cluster | a row for each point | sizes; edges kept and cut |
-#' | [mdl_filter()] | of the rows kept | a row for each row | information by rank |
+#' | [mdl_filter()] | summary of the rows kept | a row for each row | information by rank |
 #' | [alpha_beta_k()] | its print | a row for each row chosen | |
 #' | [knn_predict()] | classes, error by k | a row for each point | error by k; confusion matrix |
 #' | [neighbour_mixing()] | means by label | a row for each point | purity by label; Simpson's number |
 #' | [knn_impute_error()] | its print | the table | error by k and metric |
-#' | [edge_stability()] | quantiles, chance's, means by rank | the edges | shares beside chance's |
-#' | [edge_significance()] | edges by level of p | the edges | distances by rank, beside chance's |
+#' | [edge_stability()] | quantiles, values by chance, means by rank | the edges | shares beside those by chance |
+#' | [edge_significance()] | edges by level of p | the edges | distances by rank, beside those by chance |
 #' | [compare_neighbours()] | points and edges below a level | a row for each point, or edge | the points that changed most |
 #' | [module_summary()] | its print | a row for each module, outcome, or point | correlations of modules with outcomes |
 #' | [soft_threshold()] | | the table | fit and connectivity by power |
 #' | [knn_recall()] | quantiles over points | a row for each point | points by recall |
-#' | [threshold_triples()] | bounds, places, points in most | the triples | |
+#' | [threshold_triples()] | bounds, places, points in most triples | the triples | |
 #' | [nearest_triples()] | quantiles by rank | a row for each triple | |
 #' | [triple_histogram()] | thresholds by number | the table | counts by similarity |
 #' | [diffusion_map()] | a row for each eigenvalue | a row for each point | coordinates; eigenvalues; slope by epsilon |
-#' | [knn_plan()] | does it fit | one row | chunks, splits, segments |
+#' | [knn_plan()] | whether it fits | one row | chunks, splits, segments |
 #' | [knn_plan()] of many hosts | | one row | |
 #' | [knn_stats()] | its print | one row | |
 #' | [metafeatures()] | its print | the matrix | |
 #'
-#' The picture of a plan has the chunks of the matrix of distances as they are
-#' dealt out: each unordered pair of points is met once, so that of a graph
-#' about half of the chunks are computed. Where there are more than 40 splits a
-#' cell stands for several.
+#' The plot of a plan shows the assignment of the chunks of the distance matrix.
+#' Each unordered pair of points is computed once. So a graph needs about half
+#' of the chunks. With more than 40 splits, a cell represents several chunks.
 #'
 #' @param object,x A result of the verb that the table names.
 #' @param row.names,optional Not used: from the generic.
 #' @param ... Must be empty.
-#' @param which Which of two pictures (see the table): of neighbours `"rank"` or
-#'   `"number"`, of clusters `"size"` or `"tree"`. `NULL` (default): both, side
+#' @param which Which of two plots (see the table): `"rank"` or `"number"` for
+#'   neighbours, `"size"` or `"tree"` for clusters. `NULL` (default): both, side
 #'   by side, by the package patchwork.
-#' @param n How many rows, or clusters, to print.
+#' @param n Number of rows, or clusters, to print.
 #'
-#' @returns `summary()`: a list or data frame of class `summary.` and the class
-#'   of the result, which prints. `as.data.frame()`: a data frame. `plot()`: a
-#'   ggplot object, or with two pictures patchwork's.
+#' @returns `summary()`: a list or data frame with a print method. Its class is
+#'   `summary.` followed by the class of the result. `as.data.frame()`: a data
+#'   frame. `plot()`: a ggplot object, or with two plots a patchwork object.
 #' @seealso [summary.fsknn_edges], [plot_neighbourhood()], [plot_profiles()]
 #' @name results
 #' @examples

@@ -1,37 +1,38 @@
-#' The shared-nearest-neighbour graph
+#' Shared-nearest-neighbour graph
 #'
-#' Joins every two points that have a neighbour in common, each point counting
-#' as a neighbour of its own, and says how similar their neighbours are. For
-#' clusters by [igraph::cluster_louvain()] and others.
+#' Connects each two points that share at least one neighbour, and computes the
+#' similarity of their neighbour lists. Each point counts as its own neighbour.
+#' Use the graph for clustering, for example by [igraph::cluster_louvain()].
 #'
 #' `type` is as in bluster's `makeSNNGraph()`, and gives the same numbers:
-#' * `"rank"` (Xu and Su 2015): k - r / 2, where r is the least sum of the ranks
-#'   that any shared neighbour has in the two lists (a point has rank 0 in its
-#'   own);
+#' * `"rank"` (Xu and Su 2015): k - r / 2. r is the smallest sum of the ranks of
+#'   a shared neighbour in the two lists. A point has rank 0 in its own list;
 #' * `"number"`: the number of shared neighbours;
-#' * `"jaccard"` (as Seurat has it, which counts a point among its k): the
-#'   shared neighbours' number over that of the neighbours of either.
+#' * `"jaccard"`: the number of shared neighbours, divided by the number of
+#'   points in either list. Seurat uses it, but counts a point among its k.
 #'
-#' A similarity that would be 0 is 1e-6, so that the edge counts in igraph.
+#' A similarity that would be 0 is set to 1e-6, so that igraph keeps the edge.
 #'
-#' @param x Neighbours, in any shape that [as_knn()] takes: what [knn_search()]
-#'   gives, an edge data frame from [knn_graph()], and others; of shards
-#'   ([read_knn()]) the indices are read by blocks, into 4 bytes a place.
-#' @param type What similarity is: see Details.
+#' @param x Neighbours, in any shape that [as_knn()] takes: a result of
+#'   [knn_search()], an edge data frame from [knn_graph()], and others. For
+#'   shards ([read_knn()]), the indices are read by blocks, into 4 bytes for
+#'   each.
+#' @param type The kind of similarity: see Details.
 #' @param ... Must be empty.
-#' @param min_similarity Leave out edges that are less similar than this; 0
+#' @param min_similarity Edges with a smaller similarity are dropped. 0
 #'   (default) keeps all. Seurat keeps Jaccard indices of at least 1 / 15.
-#' @param names Names of the points. `NULL` (default): those that `x` has, else
-#'   row numbers.
+#' @param names Names of the points. `NULL` (default): the names in `x`,
+#'   otherwise row numbers.
 #' @inheritParams run_options
 #' @inheritParams knn_search
 #'
 #' @returns A data frame of class `fsknn_edges` with each pair of points once,
-#'   in order of `from` and `to`, and the column `similarity` (double), larger
-#'   for closer. [as_igraph()] with `weight = "similarity"` makes it the weight.
+#'   in order of `from` and `to`. The column `similarity` (double) is larger for
+#'   closer points. [as_igraph()] with `weight = "similarity"` uses it as
+#'   weight.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: neighbours in no shape that
-#' is known, that are not of the points themselves, or that a point has twice.
+#' The following are errors of class `fsknn_argument_error`: neighbours in an
+#' unknown shape, neighbours of queries, and a neighbour that a point has twice.
 #' More edges than the 2^31 - 1 rows of a data frame are a `fsknn_size_error`.
 #' @references Xu C, Su Z (2015). Identification of cell types from single-cell
 #' transcriptomes using a novel clustering method. *Bioinformatics* 31(12):

@@ -1,48 +1,55 @@
 #' Soft threshold powers
 #'
-#' For each of some powers the connectivity of points, over all pairs or in a
-#' kNN graph of correlations, its edges weighted as WGCNA weights them, and how
-#' near its distribution is to a power law: the table that
-#' `WGCNA::pickSoftThreshold()` makes.
+#' Computes the connectivity of points for several soft threshold powers, and
+#' how well its distribution fits a power law. Edges have the weights of WGCNA,
+#' over all pairs or in a kNN graph of correlations. The table is that of
+#' `WGCNA::pickSoftThreshold()`.
 #'
 #' @details
-#' An edge of correlation r has the weight (adjacency) |r|^power for
-#' `type = "unsigned"`, ((1 + r) / 2)^power for `"signed"`, and r^power, or 0
-#' for an r below 0, for `"signed hybrid"` (Zhang and Horvath 2005; Langfelder
-#' and Horvath 2008). Each pair of points counts once, in whichever direction
-#' its edge goes; a point's connectivity is the sum of the weights of its edges.
+#' The weight (adjacency) of an edge depends on its correlation r (Zhang and
+#' Horvath 2005; Langfelder and Horvath 2008):
+#' * `type = "unsigned"`: |r|^power;
+#' * `"signed"`: ((1 + r) / 2)^power;
+#' * `"signed hybrid"`: r^power, or 0 for an r below 0.
 #'
-#' The connectivities are sorted into `breaks` bins of equal width; the fit is
-#' the straight line of log10 of the share of points in a bin on log10 of its
-#' mean connectivity (its middle, where it is empty, and a share of 1e-9 more),
-#' as `WGCNA::scaleFreeFitIndex()` has it.
+#' Each pair of points counts once, whatever the direction of its edge. The
+#' connectivity of a point is the sum of the weights of its edges.
 #'
-#' Over all pairs, of [pair_connectivity()], the table is that of
-#' `WGCNA::pickSoftThreshold()` but for rounding.
-#' A graph has no pair but those of near neighbours. So its connectivity is
-#' not that of all pairs: no point has fewer than k edges, the weak pairs that
-#' a power is there to push down are not there to begin with, and the fit says
-#' how the graph is, not which power a network of all pairs should have. Nor is
-#' a good fit evidence of anything: it is a habit of choosing, not a test.
+#' The connectivities are divided into `breaks` bins of equal width. The fit is
+#' a straight line: log10 of the share of points in a bin, plus 1e-9, on log10
+#' of its mean connectivity. An empty bin has its midpoint instead of the mean.
+#' This is `WGCNA::scaleFreeFitIndex()`.
 #'
-#' @param edges For a fit over all pairs what [pair_connectivity()] gave, which
-#'   has the powers and the type; points without a correlation are left out. Or
-#'   an edge data frame of a correlation, as [knn_graph()] or
-#'   [threshold_graph()] gives it, with the column `correlation`.
-#' @param powers The powers, numbers of 1 or more. Those of
-#'   `WGCNA::pickSoftThreshold()` by default.
+#' With [pair_connectivity()], over all pairs, the table equals that of
+#' `WGCNA::pickSoftThreshold()` except for rounding. A kNN graph contains only
+#' pairs of near neighbours, so its connectivity is a different one. Each point
+#' has at least k edges, and the weak pairs that a power reduces are already
+#' missing. Such a fit describes the graph, and does not show which power a
+#' network of all pairs needs. A good fit is no evidence: it is a convention,
+#' not a test.
+#'
+#' @param edges For a fit over all pairs, the result of [pair_connectivity()],
+#'   which has the powers and the type. Points without a correlation are left
+#'   out. For a graph, an edge data frame with the column `correlation`, as from
+#'   [knn_graph()] or [threshold_graph()].
+#' @param powers The powers, numbers of 1 or more. The default is that of
+#'   `WGCNA::pickSoftThreshold()`.
 #' @param type `"unsigned"` (default; for graphs with `sign = "absolute"`),
 #'   `"signed"` or `"signed hybrid"`.
 #' @param ... Must be empty.
 #' @param breaks The number of bins, 10 by default.
 #'
-#' @returns A data frame of class `fsknn_powers` with a row for each power, and
-#'   the columns `power`; `r_squared` and `slope` of the straight line;
-#'   `truncated_r_squared`, the adjusted R squared with a term for the
-#'   connectivity itself (an exponentially truncated power law); `mean_k`,
-#'   `median_k` and `max_k`, of the connectivity. `NA` where all points have the
-#'   same connectivity. `plot()` draws R squared (with the sign of -slope, so
-#'   that a power law is above 0) and mean connectivity; it needs ggplot2.
+#' @returns A data frame of class `fsknn_powers` with a row for each power and
+#'   the columns
+#'   * `power`;
+#'   * `r_squared`, `slope`: of the straight line;
+#'   * `truncated_r_squared`: the adjusted R squared with an additional term for
+#'     the connectivity itself (an exponentially truncated power law);
+#'   * `mean_k`, `median_k`, `max_k`: of the connectivity.
+#'
+#'   The fit is `NA` if all points have the same connectivity. `plot()` draws
+#'   mean connectivity and R squared. R squared has the sign of -slope, so a
+#'   power law is above 0. The plot needs ggplot2.
 #' @inheritSection spanning_forest Errors
 #' @references
 #' Zhang B, Horvath S (2005). A general framework for weighted gene

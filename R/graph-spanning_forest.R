@@ -1,38 +1,36 @@
-#' The minimum spanning tree of a kNN graph
+#' Minimum spanning tree of a kNN graph
 #'
-#' Picks from the edges of a graph those of its minimum spanning tree, or, where
-#' the graph falls into several components, of the minimum spanning forest with
-#' one tree for each. The length of an edge is its distance.
+#' Selects the edges of the minimum spanning tree of a graph. If the graph has
+#' several components, the result is the minimum spanning forest, with one tree
+#' for each component. The length of an edge is its distance.
 #'
-#' @details
-#' Only the edges that are there are looked at. With respect to the complete
-#' graph of all points the tree is therefore an approximation (the AMST and MSF
-#' of Arefin et al.): an edge of the true tree that joins two points of which
-#' neither is among the k nearest of the other is missing, and a graph with
-#' small k may give a forest. [mst_knn()] makes the exact tree of the complete
-#' graph from a matrix; its element `tree` holds it.
+#' @details Only the edges of the graph are used. So the tree approximates that
+#' of the complete graph of all points (the AMST and MSF of Arefin et al.). An
+#' edge of the true tree is missing if neither end is among the k nearest
+#' neighbours of the other. A graph with a small k may give a forest.
+#' [mst_knn()] computes the exact tree of the complete graph from a matrix, as
+#' its element `tree`.
 #'
-#' Edges are taken in either direction. Of equally long ones that with the
-#' smaller row numbers at its two ends is the shorter one, so that the tree is
-#' always the same.
+#' Edges count in either direction. Among edges of equal length, the one with
+#' the smaller row numbers comes first. So the tree is always the same.
 #'
-#' Which points, samples and workers there are, and what becomes of missing
-#' values, is said where the graph is made: see [point_options()].
+#' The verb that makes the graph has the options for points, missing values and
+#' workers: see [point_options()] and [run_options()].
 #'
 #' @param edges An edge data frame from [knn_graph()] or [read_knn()], or rows
-#'   of it; an igraph graph made of it by [as_igraph()], with an edge attribute
-#'   `distance`; or shards of an answer ([read_knn()]), of which some
-#'   rows at a time are read.
+#'   of it. Or an igraph graph from [as_igraph()] with an edge attribute
+#'   `distance`. Or shards of an answer ([read_knn()]), which are read by blocks
+#'   of rows.
 #' @param ... Must be empty.
 #'
-#' @returns What was given, with the tree's edges only and all points: rows of
-#'   the edge data frame, one for each edge of the tree, in their order (of
-#'   shards, of the one that they stand for); or an undirected igraph graph with
-#'   the attributes of the one given.
+#' @returns For an edge data frame, its rows for the edges of the tree, in their
+#'   order, with all points. For shards, the same rows of the edge data frame
+#'   that they represent. For an igraph graph, an undirected igraph graph with
+#'   the same attributes.
 #'
-#' @section Errors:
-#' Of class `fsknn_argument_error`: something that is no such graph, or has no
-#' distances, or missing ones or ones below 0.
+#' @section Errors: The following are errors of class `fsknn_argument_error`: an
+#' object that is not such a graph, and distances that are absent, missing or
+#' negative.
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). kNN-Boruvka-GPU: A Fast
 #' and Scalable MST Construction from kNN Graphs on GPU. *ICCSA 2012*, Lecture

@@ -1,30 +1,31 @@
 #' Topological overlap on a kNN graph
 #'
-#' The topological overlap of WGCNA (Zhang and Horvath 2005) of the graph's
-#' points, as a sparse matrix: how far two points are connected with the same
-#' others, and with each other.
+#' Computes the topological overlap of WGCNA (Zhang and Horvath 2005) for the
+#' points of a graph, as a sparse matrix. The overlap of two points measures how
+#' strongly they are connected with each other and with the same other points.
 #'
-#' @details
-#' With a the adjacency of an edge (as for [soft_threshold()]; 0 where there is
-#' none) and k the sum of a point's, the overlap of points i and j is
+#' @details Let a be the adjacency of an edge, as for [soft_threshold()]. It is
+#' 0 for no edge. Let k be the sum of a over the edges of a point. The overlap
+#' of points i and j is
 #'
 #' \deqn{\frac{\sum_u a_{iu} a_{uj} + a_{ij}}{\min(k_i, k_j) + 1 - a_{ij}}}{
 #' (sum_u a_iu a_uj + a_ij) / (min(k_i, k_j) + 1 - a_ij)}
 #'
-#' and 1 of a point with itself: `WGCNA::TOMsimilarity()` with
-#' `TOMType = "unsigned"` of the graph's adjacency, whose zeros are not stored.
-#' It is not that of all pairs: pairs that are no edges of the graph count as 0.
+#' and 1 for a point with itself. This equals `WGCNA::TOMsimilarity()` with
+#' `TOMType = "unsigned"` of the graph's adjacency, and zeros are not stored. It
+#' is not the overlap over all pairs: pairs without an edge in the graph count
+#' as 0.
 #'
-#' Two points have an overlap if an edge joins them or they have a neighbour in
-#' common: up to some k^2 for each point, 12 bytes each. Clusters come of it by
-#' `igraph::graph_from_adjacency_matrix(tom, "undirected", weighted = TRUE,
-#' diag = FALSE)`.
+#' Two points have an overlap if they share an edge or a neighbour. This gives
+#' up to about k^2 entries for each point, 12 bytes each. For clusters, use
+#' `igraph::graph_from_adjacency_matrix(tom, "undirected", weighted = TRUE, diag
+#' = FALSE)`.
 #'
 #' @inheritParams soft_threshold
-#' @param edges An edge data frame of a correlation, as [knn_graph()] or
-#'   [threshold_graph()] gives it, with the column `correlation`.
-#' @param power The power, a number of 1 or more: 6 by default, WGCNA's for
-#'   unsigned networks (it has 12 for signed ones).
+#' @param edges An edge data frame with the column `correlation`, as from
+#'   [knn_graph()] or [threshold_graph()].
+#' @param power The power, a number of 1 or more. The default, 6, is that of
+#'   WGCNA for unsigned networks. For signed networks, WGCNA uses 12.
 #'
 #' @returns A symmetric sparse matrix (`dsCMatrix` of package Matrix) with a row
 #'   and a column for each point, named where the points are.

@@ -1,48 +1,49 @@
-#' Summary and picture of a graph's edges
+#' Summarize and plot the edges of a graph
 #'
-#' `summary()` says what a graph is like before anything is made of it: points
-#' without edges, components, how many edges go both ways, points that are
-#' neighbours of very many (hubs), and how distances grow with the rank of the
-#' neighbour. `plot()` draws the last two.
+#' `summary()` describes a graph: isolated points, components, the share of
+#' reciprocal edges, hubs, and distances by the rank of the neighbour. Hubs are
+#' points that are neighbours of very many others. `plot()` draws in-degrees and
+#' distances.
 #'
-#' @details
-#' The *in-degree* of a point is the number of lists of neighbours that it
-#' stands in. In data of many dimensions a few points stand in very many and
-#' others in none (Radovanovic et al. 2010): this is a property of the data and
-#' the metric, not of the search, which is exact. Where hubs are a nuisance,
-#' mutual neighbours ([undirected_edges()]) or shared ones ([snn_graph()]) have
-#' fewer.
+#' @details The *in-degree* of a point is the number of neighbour lists that
+#' contain it. In high-dimensional data, a few points are in very many lists and
+#' others in none (Radovanovic et al. 2010). This is a property of the data and
+#' the metric, not of the search, which is exact. Graphs of mutual neighbours
+#' ([undirected_edges()]) or shared neighbours ([snn_graph()]) have fewer hubs.
 #'
-#' Quantiles are over the points (R's type 7), and of r where edges have one (of
-#' |r| under `sign = "absolute"`), else of the distance.
+#' Quantiles are over the points (R's type 7). They are of r if the edges have a
+#' correlation (of |r| under `sign = "absolute"`), otherwise of the distance.
 #'
-#' @param object,x An edge data frame, as of [knn_graph()], [threshold_graph()],
-#'   [undirected_edges()] or [spanning_forest()], that has its points.
+#' @param object,x An edge data frame with its points, as from [knn_graph()],
+#'   [threshold_graph()], [undirected_edges()] or [spanning_forest()].
 #' @param ... Must be empty.
-#' @param hubs How many of the points with the largest in-degree to name.
-#' @param which `"rank"`: r or distance by the rank of the neighbour (of a graph
-#'   without ranks: its distribution). `"degree"`: the distribution of
-#'   in-degrees (of an undirected graph: degrees). `NULL` (default): both, side
+#' @param hubs The number of points with the largest in-degree to list.
+#' @param which `"rank"`: r or distance by the rank of the neighbour (for a
+#'   graph without ranks: its distribution). `"degree"`: the distribution of
+#'   in-degrees (for an undirected graph: degrees). `NULL` (default): both, side
 #'   by side, by the package patchwork.
 #'
 #' @returns `summary()`: a list of class `summary.fsknn_edges`, with a print
 #'   method:
-#'   * `num_points`, `num_edges`, `isolated` (points without an edge in either
-#'     direction), `components` (their sizes, without isolated points, the
-#'     largest first);
-#'   * `directed`, and of a directed graph `reciprocity`: the share of edges i
-#'     to j for which there is j to i;
-#'   * `in_degree`: of each point (of an undirected graph its degree);
+#'   * `num_points`, `num_edges`;
+#'   * `isolated`: the number of points without an edge in either direction;
+#'   * `components`: their sizes without isolated points, the largest first;
+#'   * `directed`: is the graph directed?
+#'   * `reciprocity`, of a directed graph: the share of edges from i to j for
+#'     which there is an edge from j to i;
+#'   * `in_degree`: the in-degree of each point (for an undirected graph, its
+#'     degree);
 #'   * `hubs`: a data frame with `name` and `in_degree`, the largest first;
-#'   * `value`: `"correlation"`, `"|correlation|"` or `"distance"`, and
-#'     `quantiles`: a data frame of its quantiles, with a row for a `rank` (of
-#'     a graph without ranks one row), and `edges`, the number that they are of.
+#'   * `value`: `"correlation"`, `"|correlation|"` or `"distance"`;
+#'   * `quantiles`: a data frame of the quantiles of this value. It has a row
+#'     for each `rank` (one row without ranks), and `edges`, the number of
+#'     edges.
 #'
 #'   `plot()`: a ggplot object, or with both pictures patchwork's.
 #'
-#' @section Errors:
-#' Of class `fsknn_argument_error`: edges that have lost their points. Pictures
-#' need the package ggplot2, and both at once patchwork.
+#' @section Errors: Edges without the table of their points are an error of
+#' class `fsknn_argument_error`. Plots need the package ggplot2, and both plots
+#' at once need patchwork.
 #' @references
 #' Radovanovic M, Nanopoulos A, Ivanovic M (2010). Hubs in Space: Popular
 #' Nearest Neighbors in High-Dimensional Data. *Journal of Machine Learning

@@ -1,35 +1,41 @@
 #' Mutual neighbours, unions and intersections of graphs
 #'
-#' In a kNN graph i may be a neighbour of j without j being one of i.
-#' `undirected_edges()` gives the edges that either direction makes (`"union"`)
-#' or that both make (`"mutual"`), each pair of points once. `combine_graphs()`
-#' gives the edges that any of several graphs of the same points has
-#' (`"union"`), or all of them (`"intersection"`): the neighbours that two
-#' metrics agree on, say. Of edges with a stability it takes those alone that
-#' have enough of it: a consensus graph.
+#' In a kNN graph, j can be a neighbour of i although i is not a neighbour of j.
+#' `undirected_edges()` gives the edges that exist in either direction
+#' (`"union"`) or in both (`"mutual"`), each pair of points once.
+#'
+#' `combine_graphs()` gives the edges that any of several graphs of the same
+#' points has (`"union"`), or that all have (`"intersection"`). For example, it
+#' finds the neighbours under two metrics. With `min_stability`, it gives a
+#' consensus graph of stable edges.
 #'
 #' @param edges An edge data frame of any kind, or neighbours in any shape that
 #'   [as_knn()] takes.
-#' @param mode `"union"` (default), and `"mutual"` or `"intersection"`.
+#' @param mode `"union"` (default); or `"mutual"` for `undirected_edges()` and
+#'   `"intersection"` for `combine_graphs()`.
 #' @param ... For `undirected_edges()`, must be empty. For `combine_graphs()`,
-#'   two graphs or more: edge data frames whose `vertices` are the same points,
-#'   by name (without names, as many), all directed (as of [knn_graph()]) or all
-#'   undirected.
-#' @param min_stability Of graphs from [edge_stability()], edges whose
-#'   `stability` is below this share are left out before anything is combined;
-#'   one such graph is then enough. `NULL` (default): all edges count.
+#'   two or more graphs: edge data frames with the same points in `vertices`,
+#'   matched by name (without names, equally many). All must be directed (as
+#'   from [knn_graph()]) or all undirected.
+#' @param min_stability For graphs from [edge_stability()]: edges whose
+#'   `stability` is below this share are dropped before the graphs are combined.
+#'   One such graph is then enough. `NULL` (default): all edges count.
 #'
-#' @returns An edge data frame of class `fsknn_edges`. Of `undirected_edges()`:
-#'   each pair once, in order of its two points, `from` the one that stands
-#'   first; `rank` is the smaller of the two, and the other columns are of that
-#'   direction (`block`: of `to` or of `from`, by which of them was the
-#'   neighbour). Of `combine_graphs()`: the edges in the order of the first
-#'   graph that has each, with that one's columns as far as all graphs have
-#'   them, and `graphs`, the number of graphs that have the edge.
-#' @section Errors:
-#' Of class `fsknn_argument_error`: neighbours in no shape that
-#' is known, graphs of different points, directed graphs with undirected ones,
-#' `min_stability` of graphs that know no stability.
+#' @returns An edge data frame of class `fsknn_edges`.
+#'
+#'   `undirected_edges()`: each pair once, in order of its two points. `from` is
+#'   the earlier point. `rank` is the smaller of the two, and the other columns
+#'   are from that direction. `block` is that of the neighbour in that
+#'   direction, which is `to` or `from`.
+#'
+#'   `combine_graphs()`: each edge once, in the order of the first graph that
+#'   has it. The columns are those that all graphs have, with the values of the
+#'   first graph with the edge. `graphs` is the number of graphs that have the
+#'   edge.
+#' @section Errors: The following are errors of class `fsknn_argument_error`:
+#' neighbours in an unknown shape, graphs with different points, and a mix of
+#' directed and undirected graphs. So is `min_stability` for graphs without a
+#' column `stability`.
 #' @seealso [as_igraph()], whose `mode` does the same on the way to igraph.
 #' @export
 #' @examples

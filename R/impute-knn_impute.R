@@ -1,76 +1,87 @@
-#' Missing values filled in by the nearest neighbours
+#' Impute missing values from the nearest neighbours
 #'
-#' Puts into each missing entry of a row the mean of what its k nearest rows
-#' have there. The neighbours are exact, and found among all rows at once:
-#' `impute::impute.knn()`, whose definition this is, cuts the rows into blocks
-#' of at most 1,500 and looks inside a block.
+#' Replaces each missing entry of a row by the mean of this entry in its k
+#' nearest rows, the *donors*. The neighbours are exact and from all rows.
+#' `impute::impute.knn()`, which defined this method, instead cuts the rows into
+#' blocks of at most 1,500 and searches within a block.
 #'
 #' @details
-#' **Whose neighbours.** Those of each row with missing values, among all rows
-#' but those above `row_max`: by the mean over the columns that both have
-#' (`na = "pairwise"` of [knn_search()]). Rows that are not above `row_max` are
-#' each other's donors, with the values that they came with: none that was
-#' filled in is used for another.
+#' **Candidate donors.** The neighbours of each row with missing values are
+#' searched among all rows whose share of missing values is at most `row_max`.
+#' Distances use the columns that both rows have (`na = "pairwise"` of
+#' [knn_search()]). Donors give measured values only, never imputed ones.
 #'
-#' **Which donors.** `donors = "nearest"` (default): the k nearest rows, of
-#' which those give that have the entry, as in `impute::impute.knn()`: with `k =
-#' 10` there may be eight. `"available"`: the k nearest rows that *have* the
-#' entry, so that there are always k where k rows have it (Troyanskaya et al.
-#' 2001, and scikit-learn's `KNNImputer`). Rows that lack some are searched for
-#' again, so that it takes no `checkpoint`.
+#' **Donors of an entry.** With `donors = "nearest"` (default), the donors are
+#' those among the k nearest rows that have the entry, as in
+#' `impute::impute.knn()`. So with `k = 10` there may be only eight. With
+#' `"available"`, they are the k nearest rows that *have* the entry. So there
+#' are always k donors if k rows have it (Troyanskaya et al. 2001, and
+#' scikit-learn's `KNNImputer`). Rows with fewer donors are searched again, so
+#' `checkpoint` is not available.
 #'
-#' **What they give.** Under `"euclidean"` and `"manhattan"` their values. Under
-#' `"pearson"`, which knows no level and no spread, a donor's values are first
-#' brought to the row's own: (value - mean) times the ratio of the standard
-#' deviations, plus the row's mean, all over the columns that both have. With
-#' `weighting = "distance"` a donor weighs 1 / distance; where some are at
-#' distance 0 these alone count. The `sd` of the donors' values says how far
-#' they agree. It is no standard error: donors may agree and be wrong.
+#' **Imputed value.** Under `"euclidean"` and `"manhattan"`, the imputed value
+#' is the mean of the donors' values. `"pearson"` ignores level and spread, so
+#' each donor is first scaled to the row. Its value becomes (value - mean) times
+#' the ratio of the standard deviations, plus the row's mean. These are over the
+#' columns that both have.
 #'
-#' **What they can't.** Rows with more than `row_max` of their values missing,
-#' entries that none of the donors has, and rows without neighbours (under
-#' `"pearson"` those that do not vary) get the mean of their column, over the
-#' rows that are not above `row_max`. A message of class `fsknn_column_means`
-#' counts them, and the table of imputed values has them with 0 `donors`. Here
-#' alone `impute::impute.knn()` 1.72 gives other values: it takes the first
-#' value of the first column for 0 in that column's mean, leaves 0 in a row that
-#' is the only one above `row_max`, finds neighbours of a row without any value
-#' where `row_max` is 1, and takes two rows with no column in common for 10^5
-#' apart in each, nearer than those that are farther.
+#' With `weighting = "distance"`, a donor has the
+#' weight 1 / distance; if there are donors at distance 0, only these count. The
+#' `sd` of the donors' values shows how well they agree. It is not a standard
+#' error, because donors may agree and be wrong.
 #'
-#' Means of near rows are less spread out than values are, and what is missing
-#' because it is small (as in proteomics) is filled with what is not:
-#' [knn_impute_error()] shows how much either matters in the data at hand. What
-#' is done with the filled matrix takes it for measured: fill in inside the fold
-#' where something is learned from it and judged.
+#' **Column means.** Some entries get the mean of their column, over the rows
+#' whose share of missing values is at most `row_max`:
+#' * all entries of rows above `row_max`;
+#' * entries that no donor has;
+#' * entries of rows without neighbours (under `"pearson"`, constant rows).
 #'
-#' @param x Rows with missing values (`NA`, `NaN`), genes or probes, in
-#'   anything that [knn_search()] takes but [metafeatures()]. Infinite values
+#' A message of class `fsknn_column_means` counts these entries, and the table
+#' of imputed values shows them with 0 `donors`.
+#'
+#' **Differences from impute.** Only in these cases does `impute::impute.knn()`
+#' 1.72 give other values. It uses 0 for the first value of the first column in
+#' that column's mean. It leaves 0 in a row that is the only one above
+#' `row_max`. It finds neighbours of a row without any value if `row_max` is 1.
+#' It gives two rows without a common column a distance of 10^5 in each column,
+#' so that they can be nearer than other rows.
+#'
+#' **Limits.** Imputed values vary less than measured ones, because they are
+#' means. Values that are missing because they are small (as in proteomics) are
+#' replaced by larger ones. [knn_impute_error()] estimates both effects in your
+#' data. Later analyses treat imputed values as measured. If you train and test
+#' a model, impute within each fold.
+#'
+#' @param x Rows with missing values (`NA`, `NaN`), such as genes or probes, in
+#'   any form that [knn_search()] takes except [metafeatures()]. Infinite values
 #'   are an error.
-#' @param k Number of donors, a whole number from 1 to the number of rows not
-#'   above `row_max`, less 1.
+#' @param k Number of donors, a whole number from 1. It must be less than the
+#'   number of rows whose share of missing values is at most `row_max`.
 #' @param metric `"euclidean"` (default), `"manhattan"` or `"pearson"`.
 #' @param donors `"nearest"` (default) or `"available"`: see Details.
-#' @param weighting `"equal"` (default) or `"distance"`: how much donors weigh.
-#' @param row_max,col_max The largest share of missing values, from 0 to 1: a
-#'   row with more (0.5 by default) gets the columns' means and gives nothing, a
-#'   column with more (0.8) is an error.
+#' @param weighting `"equal"` (default) or `"distance"`: the weights of donors.
+#' @param row_max The largest share of missing values in a row, from 0 to 1 (0.5
+#'   by default). A row with more gets the columns' means and is not a donor.
+#' @param col_max The largest share of missing values in a column, from 0 to 1
+#'   (0.8 by default). A column with more is an error.
 #' @param into For an `ExpressionSet`, a `SummarizedExperiment` and an `EList`:
-#'   the name of the assay that takes the filled values. `NULL` (default)
-#'   replaces the one that was read.
+#'   the name of the assay that gets the imputed matrix. `NULL` (default)
+#'   replaces the assay that was read.
 #' @param ... [Point options][point_options()] and [run
 #'   options][run_options()], by name, or collected as `options = `.
 #'   `min_pairs` is 1 by default, under `"pearson"` 3.
 #'
-#' @returns `x` without missing values: a matrix of the same kind for a matrix
-#'   (a `DelayedMatrix` whose values come from a file is an `HDF5Matrix` in a
-#'   new one, where \pkg{HDF5Array} keeps such: see
-#'   `HDF5Array::setHDF5DumpDir()`, since its own choice is gone with the
-#'   session; another `DelayedMatrix` and a `big.matrix` are in memory; a sparse
-#'   `Matrix` has the same form), a data frame for a data frame, and for a
-#'   container the same with one assay, of the kind that was read, replaced or
-#'   added. What comes from a file is in memory meanwhile, and must fit in
-#'   `max_memory`.
+#' @returns `x` without missing values, in the same form:
+#'   * for a matrix, a matrix of the same kind; for a data frame, a data frame;
+#'   * for a container, the same container with one assay replaced or added, of
+#'     the kind that was read;
+#'   * for a `DelayedMatrix` with values from a file, an `HDF5Matrix` in a new
+#'     file. \pkg{HDF5Array} chooses a temporary file, which the end of the
+#'     session deletes: see `HDF5Array::setHDF5DumpDir()`;
+#'   * for another `DelayedMatrix` or a `big.matrix`, the same in memory; for a
+#'     sparse `Matrix`, a sparse `Matrix`.
+#'
+#'   Data from a file are read into memory, and must fit in `max_memory`.
 #'
 #'   The result has a table of the imputed values, a data frame of class
 #'   `fsknn_imputed` with one row for each entry that was missing:
@@ -81,23 +92,27 @@
 #'   * `donors`: the number of donors; 0 if the value is the column's mean.
 #'
 #'   The table of `filled <- knn_impute(x)` is `attr(filled, "imputed")` for a
-#'   matrix and a data frame, which lose it if they are subset or computed with.
-#'   For a `SummarizedExperiment` and a `DataFrame` it is
-#'   `S4Vectors::metadata(filled)$imputed`, for an `EList` `filled$imputed`, and
-#'   for an `ExpressionSet`
+#'   matrix and a data frame. They lose it if you subset or change them. For a
+#'   `SummarizedExperiment` and a `DataFrame`, it is
+#'   `S4Vectors::metadata(filled)$imputed`; for an `EList`, `filled$imputed`;
+#'   for an `ExpressionSet`,
 #'   `Biobase::preproc(Biobase::experimentData(filled))$imputed`.
 #'
 #' @section Errors:
-#' Of class `fsknn_argument_error`: a column with more than `col_max` missing,
-#' or with none that is known; a `k` that is not below the number of donors; an
-#' infinite value; an `x` that does not fit in `max_memory`. A row whose values
-#' are all missing is filled with the columns' means.
+#' The following are errors of class `fsknn_argument_error`:
+#' * a column with a share of missing values above `col_max`, or without any
+#'   value;
+#' * a `k` that is not less than the number of donors;
+#' * an infinite value;
+#' * an `x` that does not fit in `max_memory`.
+#'
+#' A row without any value is no error. It gets the columns' means.
 #' @references
 #' Troyanskaya O, Cantor M, Sherlock G, Brown P, Hastie T, Tibshirani R,
 #' Botstein D, Altman RB (2001). Missing value estimation methods for DNA
 #' microarrays.
 #' *Bioinformatics* 17: 520-525. \doi{10.1093/bioinformatics/17.6.520}
-#' @seealso [knn_impute_error()] to choose `k` and the metric by.
+#' @seealso [knn_impute_error()] to choose `k` and the metric.
 #' @export
 #' @examples
 #' x <- matrix(rnorm(10 * 12), 10)[rep(1:10, 20), ] + 0.3 * rnorm(200 * 12)

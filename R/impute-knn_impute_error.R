@@ -1,23 +1,23 @@
-#' How wrong imputed values are
+#' Estimate the error of imputed values
 #'
-#' Hides some of the entries that are known, fills them in as [knn_impute()]
-#' does, and says how far off that is: by the number of neighbours and the
-#' metric, to choose both by.
+#' Hides some of the known entries, imputes them as [knn_impute()] does, and
+#' measures the error for each number of neighbours and each metric. Use it to
+#' choose both.
 #'
-#' @details
-#' `hide = "random"` (default) hides any entry with the same chance. `"low"`
-#' hides low values first, as the detection limit of a mass spectrometer does:
-#' those smallest after a normal deviate with half of all values' standard
-#' deviation was added to each. What is missing in the data is rarely missing at
-#' random, and then the second is nearer to the truth, and worse: neighbours
-#' that have the entry have more there.
+#' @details `hide = "random"` (default) hides every entry with the same
+#' probability. `"low"` hides low values first, as the detection limit of a mass
+#' spectrometer does. It adds a normal deviate to each value, with half of the
+#' standard deviation of all values, and hides the smallest sums.
 #'
-#' Where the hidden entries bring a row above `row_max` or a column above
-#' `col_max`, others are hidden in their place, so that the rows that take part
-#' are those of [knn_impute()]. Entries are drawn by R's random numbers
-#' before anything else is done: `set.seed()` repeats them, and metrics and `k`
-#' are judged by the same entries. There is one search for each metric, for the
-#' largest `k`.
+#' Data are rarely missing at random. Then `"low"` gives the more realistic
+#' error, which is larger: neighbours that have the entry have larger values
+#' there.
+#'
+#' A hidden entry may not bring a row above `row_max` or a column above
+#' `col_max`. Another entry is hidden instead, so that the same rows take part
+#' as in [knn_impute()]. R's random numbers choose all entries at the start. So
+#' `set.seed()` repeats the choice, and every metric and `k` has the same
+#' entries. Each metric needs one search, for the largest `k`.
 #'
 #' @inheritParams knn_impute
 #' @param fraction The share of the known entries to hide, above 0 and below 1.
@@ -30,12 +30,13 @@
 #'   metric and `k`:
 #'   * `metric`, `k`;
 #'   * `rmse`: the root of the mean squared error over the hidden entries;
-#'   * `bias`: the mean of what is filled in, less what was hidden;
-#'   * `column_means`: how many of them were filled by the column's mean.
+#'   * `bias`: the mean of the imputed minus the hidden values;
+#'   * `column_means`: the number of entries that got the column's mean.
 #'
-#'   Its attributes: `row_means` and `column_means`, the rmse of those;
-#'   `spread`, the standard deviation of the hidden values; `num_hidden`,
-#'   `hide`, `donors`, `weighting`. [print()] and [plot()] show it.
+#'   Its attributes are `row_means` and `column_means`, the errors (rmse) of
+#'   these means; `spread`, the standard deviation of the hidden values;
+#'   `num_hidden`, `hide`, `donors` and `weighting`. [print()] and [plot()] show
+#'   it.
 #' @seealso [knn_impute()]
 #' @export
 #' @examples

@@ -1,83 +1,83 @@
-#' A picture of what is near one point
+#' Plot the neighbourhood of one point
 #'
-#' Draws a point of a graph with its neighbours and theirs, or the cluster that
-#' it is in, as in Figures 2 and 3a of Arefin et al. (2012).
+#' Draws a point of a graph with its neighbours or its cluster, as in Figures 2
+#' and 3a of Arefin et al. (2012).
 #'
-#' @details
-#' Points are taken by the number of steps from `point`, edges in either
-#' direction, then by the length of the way there (the sum of distances), up to
-#' `max_points`; a caption says how many are left out. All edges among the
-#' points taken are drawn, once for each pair of points.
+#' @details **Points and edges.** Points are selected by their number of steps
+#' from `point`, along edges in either direction, up to `max_points`. Among
+#' points at the same number of steps, those with the shorter path (the sum of
+#' distances) come first. The caption gives the number of omitted points. All
+#' edges among the selected points are drawn, once for each pair.
 #'
-#' The colour of a point is by default its correlation r with `point`, on a
-#' scale that is white at 0: known where an edge joins the two, and grey
-#' elsewhere. To know it of all points, or to colour by another outcome, give
-#' `colour` what [nearest_to()] found (with a large k), or numbers of your own.
-#' Circles are above 0, diamonds below, squares not known. With
-#' `colour = "cluster"` points show their clusters, the eight largest of the
-#' picture in colours of their own; with `"sign"` no more than the sign of r. Of
-#' a graph without correlations points show whether an edge joins them with
+#' **Colours.** By default, the colour of a point is its correlation r with
+#' `point`, on a scale that is white at 0. r is known only for points that share
+#' an edge with `point`; all others are grey. To colour all points by r, set
+#' `colour` to a result of [nearest_to()] with a large k. It can also hold your
+#' own numbers. Circles have positive values, diamonds negative, and squares
+#' unknown values.
+#'
+#' With `colour = "cluster"`, the eight largest clusters in the picture have
+#' colours of their own. With `"sign"`, colours show the sign of r only. In a
+#' graph without correlations, colours show whether a point shares an edge with
 #' `point`.
 #'
-#' The wider an edge, the larger its |r| (of other metrics: the smaller its
-#' distance); edges with r below 0 are dashed, and so named. Shapes and line
-#' types say the same as colours, which are those of Okabe and Ito and a scale
-#' of blue and red, so that nothing is lost to the colour-blind or in print.
+#' **Edges.** An edge is wider if its |r| is larger (for other metrics: if its
+#' distance is smaller). Edges with a negative r are dashed, as the legend says.
+#' Shapes and line types repeat what the colours show. The colours are those of
+#' Okabe and Ito and a blue-red scale, which colour-blind readers can
+#' distinguish.
 #'
-#' Labels keep clear of each other and of points, and of edges where there are
-#' no more than two of these for each point.
-#'
-#' Points stand where the stress of the picture is least (the distance of two of
-#' them against their steps in the graph), found from a fixed start: the same
-#' graph gives the same picture, and the session's random numbers are not
-#' touched.
+#' **Layout.** The layout minimizes the stress: the difference between the
+#' distances in the picture and the numbers of steps in the graph. It starts
+#' from a fixed state. So the same graph gives the same picture, and the random
+#' numbers of the session do not change. Labels overlap neither each other nor
+#' points. They also avoid edges if there are at most two edges for each point.
 #'
 #' @param edges A graph: an edge data frame from [knn_graph()] or
-#'   [spanning_forest()], an igraph graph made of it by [as_igraph()], or
-#'   clusters from [mst_knn()].
+#'   [spanning_forest()], an igraph graph from [as_igraph()], or clusters from
+#'   [mst_knn()].
 #' @param point The point's name, or its row number where points have no names.
 #' @param ... Must be empty.
-#' @param steps How many steps from `point` to go: a whole number, or `Inf` for
-#'   all that it is connected with. `NULL` (default): 1 for a graph. For
-#'   clusters `NULL` takes the point's cluster (or, where it is alone in it, 2),
-#'   and a number takes the whole tree, in which edges that were cut are dotted.
+#' @param steps The number of steps from `point`: a whole number, or `Inf` for
+#'   all connected points. `NULL` (default) is 1 for a graph. For clusters,
+#'   `NULL` draws the point's cluster, or 2 steps if the cluster has no other
+#'   point. A number draws the points of the whole tree that are at most so many
+#'   steps away, with edges that were cut as dotted lines.
 #' @param max_points The largest number of points to draw, 60 by default.
-#' @param clusters The clusters of all points, to colour by: a vector in their
-#'   order, or with their names (such as `membership` of [mst_knn()] or of an
-#'   igraph
-#'   clustering). `NULL` (default): the column `cluster` of the points, if there
-#'   is one.
-#' @param colour What points are coloured by: `"correlation"` with `point`,
-#'   `"sign"` or `"cluster"`; the name of a column of numbers of the table of
-#'   points; numbers named by point; or a data frame with the columns `name` and
-#'   `correlation`, as [nearest_to()] gives it. `NULL` (default): `"cluster"`
-#'   where there are clusters and more than one is in the picture, else
+#' @param clusters The clusters of all points, for the colours: a vector in the
+#'   order of the points, or with their names. Examples are `membership` of
+#'   [mst_knn()] and of an igraph clustering. `NULL` (default): the column
+#'   `cluster` of the points, if there is one.
+#' @param colour The variable that colours the points. It is `"correlation"`
+#'   (with `point`), `"sign"`, `"cluster"`, or the name of a numeric column of
+#'   the table of points. It can also be numbers named by point, or a data frame
+#'   with the columns `name` and `correlation`, as from [nearest_to()]. `NULL`
+#'   (default): `"cluster"` if the picture shows several clusters, otherwise
 #'   `"correlation"`.
-#' @param text What to write beside the points instead of their names: a
-#'   vector named by point (others keep their names), a vector with a value for
-#'   each point in their order, or the name of a column of the table of points,
-#'   such as a gene symbol.
+#' @param text The labels of the points, such as gene symbols. `NULL` (default):
+#'   their names. Otherwise a vector named by point (other points keep their
+#'   names), or a vector with a value for each point in their order. It can also
+#'   be the name of a column of the table of points.
 #' @param text_size Size of the text in points. `NULL` (default): 6.5 to 9,
-#'   by their number.
-#' @param interactive `TRUE` gives a page in place of a picture, for a browser:
-#'   drag to move it, turn the wheel to zoom, double-click to go back; names,
-#'   r and distances stand where the pointer is, and a click on a point shows
-#'   its own edges alone (another brings all back).
+#'   depending on the number of points.
+#' @param interactive `TRUE` gives an interactive page for a browser. Drag to
+#'   move the picture, use the wheel to zoom, and double-click to reset it. The
+#'   pointer shows names, r and distances. A click on a point shows only its own
+#'   edges; a second click shows all again.
 #'
-#' @returns A ggplot object, to print, to add to (such as
-#'   `+ ggplot2::labs(fill = "r with relapse")`), or to save with
+#' @returns A ggplot object, to print, to extend (for example with `+
+#'   ggplot2::labs(fill = "r with relapse")`), or to save with
 #'   [ggplot2::ggsave()]. About 7 x 5 inches suit 60 points. [write_edges()]
-#'   takes it, too, and writes points and edges as they stand in it, for yEd and
-#'   Cytoscape.
+#'   writes its points and edges for yEd and Cytoscape, with positions and
+#'   colours.
 #'
-#'   With `interactive = TRUE` a widget, to print, to put on a page of R
-#'   Markdown, or to save by [htmlwidgets::saveWidget()] as one file that needs
-#'   no network.
+#'   With `interactive = TRUE`, a widget, to print, or to include in R Markdown.
+#'   [htmlwidgets::saveWidget()] saves it as one file that needs no network.
 #'
 #' @section Errors:
-#' Of class `fsknn_argument_error`: a point that is not in the graph (the
-#' nearest spelling is suggested), clusters that are not known. Needs the
-#' packages ggplot2 and ggraph, or for a page htmlwidgets.
+#' A point that is not in the graph is an error of class `fsknn_argument_error`,
+#' which suggests the nearest spelling. So are clusters that are not known. The
+#' packages ggplot2 and ggraph are required, and htmlwidgets for a page.
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):

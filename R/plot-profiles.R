@@ -1,45 +1,46 @@
-#' Points against another, sample by sample
+#' Plot points against an outcome, sample by sample
 #'
-#' Draws each of some points against one other, such as the outcome: a panel for
-#' each, one dot for each sample, with the correlation r and the least-squares
-#' line, as in Figure 3b to d of Arefin et al. (2012).
+#' Draws each of some points against another point or an outcome. Each point has
+#' a panel with one dot for each sample, the correlation r and the least-squares
+#' line. Figure 3b to d of Arefin et al. (2012) are such plots.
 #'
-#' @param x Points in rows, with row names: whatever [knn_graph()] takes.
-#'   Values may be missing here.
+#' @param x Points in rows, with row names, in any form that [knn_graph()]
+#'   takes. Missing values are allowed here.
 #' @param which Names of rows of `x`, one for each panel. `"a - b"` (also `+`,
-#'   `*` or `/`) may stand for a row that is not there itself, if `a` and `b`
-#'   are: it is computed.
-#' @param against What to draw them against: the name of a row of `x`; or one
-#'   value for each of its columns, in that order or with their names: numbers,
-#'   logical values, a factor or text with two levels, or survival times
-#'   ([survival::Surv()], right-censored).
+#'   `*` or `/`) is computed from the rows `a` and `b`, if no row has that name.
+#' @param against The variable on the other axis. Either the name of a row of
+#'   `x`, or one value for each column of `x`, in that order or with their
+#'   names. Such values are numbers, logical values, a factor or text with two
+#'   levels, or right-censored survival times ([survival::Surv()]).
 #' @param ... Must be empty.
-#' @param colour Something to colour the samples by, in the order of the columns
-#'   of `x` or with their names: a vector or factor with up to eight different
-#'   values, `NA` one of
-#'   them. `NULL` (default): all alike.
-#' @param ncol Number of panels side by side. `NULL` (default) chooses.
+#' @param colour A variable that colours the samples: a vector or factor with up
+#'   to eight different values, including `NA`. It is in the order of the
+#'   columns of `x` or has their names. `NULL` (default): one colour.
+#' @param ncol Number of panels side by side. `NULL` (default) chooses it.
 #' @param xlab,ylab Titles of the axes, with units, such as
 #'   `"Expression (log2 ratio)"` and `"Follow-up (years)"`. `NULL` (default):
 #'   `"Value"`, and the name of the row, `"Outcome"` or `"Time"`.
 #'
-#' @details
-#' Of survival times the picture has the time, with an event as a dot and a
-#' sample that is censored, whose own time is known to be longer, as a cross.
-#' r is then that with the martingale residuals of the times, as
-#' [nearest_to()] and [add_phenotype()] have it, and there is no line: one
-#' through times of which some are censored would be wrong. Of two levels there
-#' is none either, and dots lie a little apart.
+#' @details For survival times, the picture shows the time. Events are dots.
+#' Censored samples, whose time of event is known only to be later, are crosses.
+#' r is the correlation with the martingale residuals of the times, as in
+#' [nearest_to()] and [add_phenotype()]. There is no line, because a
+#' least-squares line through censored times would be wrong. For an outcome with
+#' two levels there is no line either, and dots are jittered.
 #'
-#' @returns A ggplot object. r is Pearson's, n the number of samples that it is
-#'   of: those with a missing value are left out of a panel, whose title then
-#'   has their number.
+#' @returns A ggplot object. r is Pearson's correlation, and n is the number of
+#'   samples that it is computed from. Samples with a missing value are left out
+#'   of a panel, and the title of the panel counts them.
 #'
 #' @section Errors:
-#' Of class `fsknn_argument_error`: a name that is no row of `x` (the nearest
-#' spelling is suggested) or of several, no row names, a constant row or one
-#' that has no two numbers in samples where the other has. Needs the package
-#' ggplot2.
+#' The following are errors of class `fsknn_argument_error`:
+#' * a name that no row of `x` has (the message suggests the nearest spelling),
+#'   or that several rows have;
+#' * no row names;
+#' * a constant row, or a row with fewer than two numbers in samples where the
+#'   other variable is known.
+#'
+#' The package ggplot2 is required.
 #' @references
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):

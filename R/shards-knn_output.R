@@ -1,59 +1,62 @@
-#' Where a long answer goes: shards in a folder
+#' Write a long answer to a folder of shards
 #'
-#' The neighbours of 20,000,000 points, 200 each, are 4e9 places: 48 GB, and
-#' more rows than a data frame can have. With `output = ` [knn_search()] and
-#' [knn_query()] write them to a folder, in shards of some rows each, and give
-#' what [read_knn()] gives: index and distance as a
-#' `DelayedArray::DelayedMatrix`, of which nothing is in memory until it is
-#' asked for.
+#' The neighbours of 20,000,000 points, 200 each, are 4e9 entries: 48 GB, and
+#' more rows than a data frame can have. With `output = `, [knn_search()] and
+#' [knn_query()] write them to a folder, in shards of some rows each. The result
+#' is that of [read_knn()]: index and distance as a
+#' `DelayedArray::DelayedMatrix`, which is read when it is used.
 #'
-#' `output = "folder"` stands for `knn_output("folder")`. The folder must be new
-#' or empty. A folder with anything in it, an answer too, is an error, and so is
-#' one that another search is writing to, before the search begins; an error or
-#' Ctrl-C takes away what was written. After a process was killed the same call
-#' clears what it left, and nothing else, and writes anew.
+#' @section The folder: `output = "folder"` is short for `knn_output("folder")`.
+#' The folder must be new or empty. A folder with any content, such as an
+#' answer, is an error before the search begins. So is a folder to which another
+#' search writes. An error or Ctrl-C deletes the partial output. After a killed
+#' process, the same call deletes what it left, and nothing else, and starts
+#' again.
 #'
 #' * `"hdf5"`: files `shard-000001.h5`, ... with two data sets, `index`
 #'   (integer, from 1, [NA] where there is no neighbour) and `distance`, without
-#'   chunks or compression. R sees them as rows x k; to programs in C or Python,
-#'   which count dimensions the other way round, they are k x rows.
-#' * `"bin"`: files `index-000001.ibin` and `distance-000001.fbin` (`.dbin` of
+#'   chunks or compression. R sees them as rows x k. Programs in C or Python,
+#'   which count dimensions in reverse order, see them as k x rows.
+#' * `"bin"`: files `index-000001.ibin` and `distance-000001.fbin` (`.dbin` for
 #'   doubles), ... in the form of big-ann-benchmarks: see [read_points()].
-#'   Numbers count from 0 there, and -1 is no neighbour.
+#'   Numbers count from 0 there, and -1 means no neighbour.
 #'
-#' A file has its name when it is whole and on the disk. The last one to come is
-#' `fsknn-shards`, a text that says what the answer is and has a digest of each
-#' file: without it there is no answer. `fsknn-lock` is what the search holds.
-#' The lock (`flock()`) is among the processes of one machine: two machines must
-#' not be given one folder.
+#' A file gets its name when it is complete and on the disk. The last file is
+#' `fsknn-shards`, a text that describes the answer and has a digest of each
+#' file. Without it there is no answer.
 #'
-#' The answer is in memory once, 12 bytes a place, and written from there. If it
-#' would take more than `max_memory`, it is found by ranges of the rows instead,
-#' each written before the next is begun: then each two points are compared
-#' twice, once from each side. `na = "pairwise"` and searches with `BPPARAM` or
-#' `checkpoint` hold it in memory.
+#' The search locks the file `fsknn-lock` (by `flock()`). The lock works among
+#' the processes of one machine. Do not give one folder to two machines.
 #'
-#' Which other verbs have no `output`: [knn_graph()] gives edges, which are rows
-#' of a data frame, and for shards the same is said by [knn_search()];
-#' [within_search()] and [threshold_graph()] give as many as there are, counted
-#' and limited before; a `k` for each point gives lists, which have no columns.
+#' @section Memory: The answer is held in memory once, at 12 bytes an entry, and
+#' then written. If it needs more than `max_memory`, it is computed for one
+#' range of rows after another, and each is written before the next begins. Then
+#' each pair of points is compared twice, once from each side. With `na =
+#' "pairwise"`, `BPPARAM` or `checkpoint`, the answer must fit in memory.
+#'
+#' @section Other verbs:
+#' Other verbs have no `output`:
+#' * [knn_graph()] gives edges, which are rows of a data frame. [knn_search()]
+#'   gives the same neighbours as shards.
+#' * [within_search()] and [threshold_graph()] give a variable number of
+#'   neighbours, which is counted and limited in advance.
+#' * A `k` for each point gives lists, which have no columns.
 #'
 #' @param folder Path of a folder, new or empty; `~` is the home directory.
 #' @param format `"hdf5"` (default), which needs the packages rhdf5 and
 #'   HDF5Array, or `"bin"`, which needs DelayedArray.
 #' @param ... Must be empty.
 #' @param shard_rows Number of rows in a shard, a whole number from 1, or `Inf`
-#'   for one shard. `NULL` (default) takes 2^24 places, 192 MiB of doubles.
-#' @param precision Distances as `"double"`, the answer to the last bit, or
-#'   `"single"`, floats of 4 bytes: the nearest ones, in which different
-#'   distances may be equal. `NULL` (default) is `"double"` with `"hdf5"`, and
-#'   `"single"` with `"bin"`, as other programs read it. A distance that is too
-#'   large for a float is a `fsknn_file_error`.
+#'   for one shard. `NULL` (default) takes 2^24 entries, 192 MiB with doubles.
+#' @param precision Type of the distances. `"double"` keeps them to the last
+#'   bit. `"single"` rounds them to floats of 4 bytes, so that different
+#'   distances may become equal. `NULL` (default) is `"double"` with `"hdf5"`,
+#'   and `"single"` with `"bin"`, as other programs expect. A distance that is
+#'   too large for a float is a `fsknn_file_error`.
 #'
 #' @returns An object of class `fsknn_output`, for `output = `.
-#' @section Errors:
-#' A folder that has something in it, or is in use, is a `fsknn_output_error`;
-#' a file that can't be written a `fsknn_file_error`.
+#' @section Errors: A folder that is not empty, or is in use, is a
+#' `fsknn_output_error`. A file that can't be written is a `fsknn_file_error`.
 #' @seealso [read_knn()]
 #' @export
 #' @examples

@@ -1,27 +1,32 @@
-#' How similar all triples are
+#' Histogram of the similarities of all triples
 #'
-#' Counts all triples of points by their similarity of three (see
-#' [threshold_triples()]), exactly: to choose a threshold before memory for the
-#' triples above it is asked for.
+#' Counts all triples of points by their similarity (see [threshold_triples()]).
+#' The counts are exact. Use them to choose a threshold before you ask for the
+#' triples above it.
 #'
 #' @inheritParams threshold_triples
-#' @param breaks The number of bins of equal width from 0 to 1, 20 by default;
-#'   or where the bins meet, two or more ascending numbers.
+#' @param breaks The number of bins of equal width from 0 to 1, 20 by default.
+#'   Or the limits of the bins: two or more ascending numbers.
 #' @returns A data frame of class `fsknn_triple_histogram` with a row for each
-#'   bin: `lower` and `upper`, its ends (`lower` belongs to it; `upper` only to
-#'   the last bin), `triples`, how many are in it (double), and `and_above`, how
-#'   many are in it or above: so many [threshold_triples()] gives for
-#'   `min_similarity = lower`. Its attributes `below` and `above` hold how many
-#'   are in no bin, `checksum` is as in [threshold_triples()]. The
-#'   counts of all stages are combined by [rbind()][rbind.fsknn_triples].
+#'   bin:
+#'   * `lower`, `upper`: the limits of the bin. `lower` belongs to the bin;
+#'     `upper` belongs to the last bin only;
+#'   * `triples`: the number of triples in the bin (double);
+#'   * `and_above`: the number of triples in this bin or above. This is the
+#'     number that [threshold_triples()] gives for `min_similarity = lower`.
 #'
-#'   Some of its rows or columns are a plain data frame.
+#'   The attributes `below` and `above` hold the numbers of triples outside all
+#'   bins, and `checksum` is as in [threshold_triples()].
+#'   [rbind()][rbind.fsknn_triples] combines the counts of all stages. A subset
+#'   of the rows or columns is a plain data frame.
 #'
-#'   `summary()`: a data frame with the columns `most` and `min_similarity`, the
-#'   least `lower` that leaves no more triples than that, and `triples`, how
-#'   many; `NA` where none does. `plot()`: a ggplot object.
-#' @section Errors: As for [knn_search()]. All triples are looked at:
-#'   n (n - 1) (n - 2) / 6 times the number of features.
+#'   `summary()`: a data frame with the columns `most`, `min_similarity` and
+#'   `triples`. `min_similarity` is the smallest `lower` that leaves at most
+#'   `most` triples, and `triples` is the number that it leaves. Both are `NA`
+#'   if no `lower` does. `plot()`: a ggplot object.
+#' @section Errors: As for [knn_search()].
+#' @section Cost: All triples are compared: n (n - 1) (n - 2) / 6 times the
+#' number of features.
 #' @inherit threshold_triples references
 #' @seealso [threshold_triples()]
 #' @export

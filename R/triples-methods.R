@@ -79,31 +79,34 @@ format_triples_header <- function(x) {
 
 #' Summary of triples
 #'
-#' How similar the triples of [threshold_triples()] are, how much of that their
-#' pairs show, and which points stand in most of them.
+#' Summarizes the triples of [threshold_triples()]: their similarities, how much
+#' of these the pairs explain, and the points that are in most triples.
 #'
-#' Between `at_least` and `at_most`, what the pairs leave possible, a triple has
-#' a place from 0 to 1: (similarity - at_least) / (at_most - at_least). With the
-#' same three pairs a triple is the more similar the less its pairs overlap: at
-#' 0 they share the same features, so that where two are large together the
-#' third is too, as far as that can be; at 1 each pair has features of its own.
-#' (Where pairs share little they may do so below 1, too: `at_most` of
-#' [threshold_triples()] is not reached then.)
-#' Triples whose two bounds differ by less than 1e-12 have no place: their pairs
-#' tell all.
+#' The pairs of a triple imply two bounds, `at_least` and `at_most`. The *place*
+#' of the triple between them is a number from 0 to 1: (similarity - at_least) /
+#' (at_most - at_least). Among triples with the same three pair similarities,
+#' the similarity is larger if fewer features are shared by all three points.
+#'
+#' At place 0, the pairs share the same features as far as possible: where two
+#' points are large together, the third is too. At place 1, each pair shares
+#' features of its own. (If pairs share little, this can happen below 1, because
+#' the triple cannot reach the `at_most` of [threshold_triples()].) Triples
+#' whose bounds differ by less than 1e-12 have no place, because their pairs
+#' determine the similarity.
 #'
 #' @param object Triples of [threshold_triples()], or rows of them.
 #' @param ... Must be empty.
-#' @param hubs How many of the points that stand in most triples to name.
+#' @param hubs Number of points to list as hubs, the points in most triples.
 #' @returns A list of class `summary.fsknn_triples`, with a print method:
 #'   * `num_points`, `num_triples`, `points_in` (points in some triple);
-#'   * `in_triples`: in how many each point stands;
-#'   * `hubs`: a data frame with `name` and `triples`, the most first;
+#'   * `in_triples`: the number of triples of each point;
+#'   * `hubs`: a data frame with `name` and `triples`, the largest number first;
 #'   * `quantiles`: a data frame with the quantiles (R's type 7) of
 #'     `similarity`, `at_least`, `at_most`, of the largest pair similarity
 #'     (`largest_pair`) and of `place`.
 #' @section Errors:
-#' Of class `fsknn_argument_error`: triples that have lost their points.
+#' Triples without the table of their points are an error of class
+#' `fsknn_argument_error`.
 #' @seealso [threshold_triples()]
 #' @method summary fsknn_triples
 #' @export

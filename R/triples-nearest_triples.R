@@ -1,27 +1,27 @@
 #' The most similar triples of each point
 #'
-#' For each point the k triples that it stands in with the largest similarity of
-#' three (see [threshold_triples()]): as [knn_search()], with pairs of others in
-#' place of neighbours.
+#' For each point, finds the k triples with the largest similarity that contain
+#' it (see [threshold_triples()]). This is [knn_search()] with pairs of other
+#' points in place of neighbours.
 #'
 #' @inheritParams threshold_triples
 #' @param k Number of triples of each point, a whole number from 1 to the number
-#'   of pairs of other points. It is never cut down to fit.
+#'   of pairs of other points. A larger `k` is an error.
 #' @param query Names or numbers of the points whose triples to find, in this
-#'   order; one that is named again is not searched for again. `NULL` (default):
-#'   all points.
+#'   order. A point that is named twice is searched once. `NULL` (default): all
+#'   points.
 #' @returns A list of class `fsknn_nearest_triples` with a print method,
 #'   `summary()` and `as.data.frame()` (a row for each triple of each point):
 #'   * `second`, `third`: integer matrices, points x k, the row numbers (from 1)
-#'     of the two others, `second` the lower;
+#'     of the two other points. `second` is the lower number;
 #'   * `similarity`: double matrix, points x k.
 #'
-#'   Each row is in order of (similarity, the largest first; `second`; `third`),
-#'   so that there is one right answer. Isolated points (see `constant`) have
-#'   `NA`. Rows are named where `x` has row names. The attribute `checksum` is
-#'   as that of [threshold_triples()].
+#'   Each row is ordered by decreasing similarity, then by `second`, then by
+#'   `third`. So there is one right answer. Isolated points (see `constant`)
+#'   have `NA`. Rows are named where `x` has row names. The attribute `checksum`
+#'   is as in [threshold_triples()].
 #' @section Errors: As for [knn_search()]. An answer that does not fit in memory
-#'   is a `fsknn_size_error` that says which `k` would.
+#'   is a `fsknn_size_error` that names a `k` that would fit.
 #' @inherit threshold_triples references
 #' @seealso [threshold_triples()] for all triples above a similarity.
 #' @export

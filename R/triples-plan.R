@@ -1,33 +1,43 @@
-#' What a search for triples will be like
+#' Plan a search for triples
 #'
-#' Prepares the points, looks at a sample of them, and says how
-#' [threshold_triples()] would go about it: by which `path`, how many triples
-#' there may be, and how much there is to look at.
+#' Prepares the points, and predicts from a sample of them what
+#' [threshold_triples()] would do. It gives the `path` of the search, the
+#' expected number of triples, and the number of comparisons.
 #'
-#' The sample is 96 of the points, the same for as many points; of 192 points or
-#' fewer there is none. Of its pairs those are counted that can be in such a
-#' triple, and its triples that are one: 142,880 in all. With `path = "auto"`
-#' the CPU takes `"pairs"` where looking at triangles is less work by this than
-#' looking at all; a GPU does so above 0.75, where leaving others out costs next
-#' to nothing. Points stand in triples together, so that such numbers are rough;
-#' a triple that is rarer than one in 142,880 is not in the sample.
-#' [triple_histogram()] with a `stage`, say `c(1, 1000)`, counts a part exactly.
+#' The sample is 96 of the points, and depends only on the number of points.
+#' With 192 points or fewer there is no sample. The sample has 142,880 triples.
+#' The plan counts those above the threshold, and the pairs that can be part of
+#' such a triple.
+#'
+#' With `path = "auto"`, the CPU takes `"pairs"` if the sample shows that
+#' triangles need fewer comparisons than all triples. A GPU takes it above a
+#' similarity of 0.75, where the exclusion of other points costs next to
+#' nothing.
+#'
+#' The numbers are rough, because triples share points. A triple that is rarer
+#' than one in 142,880 is not in the sample. [triple_histogram()] with a
+#' `stage`, for example `c(1, 1000)`, counts one part of the triples exactly.
 #'
 #' @inheritParams threshold_triples
-#' @param stage Two whole numbers, `c(i, of)`: the plan of stage i of so many.
+#' @param stage Two whole numbers, `c(i, of)`: the plan is for stage i of `of`
+#'   stages.
 #' @returns A list of class `fsknn_triple_plan`, with a print method:
 #'   * `backend`, `metric`, `min_similarity`, `num_points`, `num_features`;
 #'   * `path`: `"pairs"` or `"all"`;
-#'   * `sampled`, points of the sample (0: none), and `sample_pairs`, the share
-#'     of its pairs that can be in such a triple;
-#'   * `num_triples`: how many are asked of; `found_in_sample`: how many of the
-#'     sample's are as similar; `expected`: of all, from the sample, `NA` where
-#'     it has fewer than 1,000 or with `query`;
-#'   * `comparisons`: features of triples to look at, from the sample: of those
-#'     that no pair rules out;
-#'   * `stages`: into how many tasks a search is cut with `checkpoint`, or by
-#'     one worker of `BPPARAM`: of about half a minute where all triples are
-#'     looked at by plain loops, of less elsewhere.
+#'   * `sampled`: the number of points in the sample (0: no sample);
+#'   * `sample_pairs`: the share of the sample's pairs that can be part of such
+#'     a triple;
+#'   * `num_triples`: the number of triples that the search covers;
+#'   * `found_in_sample`: the number of the sample's triples above the
+#'     threshold;
+#'   * `expected`: the expected number of triples above the threshold, from the
+#'     sample. It is `NA` with `query`, or if fewer than 1,000 were found in the
+#'     sample;
+#'   * `comparisons`: the expected number of triples that no pair rules out,
+#'     times the number of features;
+#'   * `stages`: the number of tasks into which a search is divided with
+#'     `checkpoint`, or by one worker of `BPPARAM`. A task takes about half a
+#'     minute if plain loops compare all triples, and less otherwise.
 #' @section Errors: As for [threshold_triples()].
 #' @seealso [threshold_triples()], [triple_histogram()]
 #' @export

@@ -1,114 +1,123 @@
 #' All triples above a similarity
 #'
 #' Finds all triples of points whose Proportional Similarity of three (Joubert
-#' et al. 2018) is at least `min_similarity`, and says of each what its pairs
-#' alone tell: whether the three go together more than any two of them show.
+#' et al. 2018) is at least `min_similarity`. It also gives the bounds that the
+#' three pairs imply. So one sees whether the three points have more in common
+#' than their pairs show.
 #'
 #' @details
-#' The similarity of three rows a, b and c with values that are not negative is
+#' The similarity of three rows a, b and c with non-negative values is
 #'
 #' `3 (n_ab + n_ac + n_bc - n_abc) / (2 S)`,
 #'
-#' where `n_ab` is the sum over the features of `min(a, b)`, `n_abc` that of
-#' `min(a, b, c)`, and `S` the sum of all values of the three. It is 1 for three
-#' equal rows, large where two of the three are large in the same places, and
-#' larger still where all three are. Here it is computed in its equal form
-#' `1.5 (S - sum(max(a, b, c))) / S`, in double, in one order of operations:
-#' the same bits for any order of the three points, any `path`, any stages and
-#' any number of threads or GPUs. Its error is absolute, as small values are
-#' differences of large ones: some 1e-16 times the square root of the number of
-#' features, at worst times that number. `"sorensen"` is the same of 0/1 data.
+#' where `n_ab` is the sum over the features of `min(a, b)`, and `n_abc` that of
+#' `min(a, b, c)`. `S` is the sum of all values of the three rows.
 #'
-#' The three pairs alone say a good deal of a triple. With M of a pair the sum
-#' of its maxima, the sum of the maxima of all three is at least the largest M,
-#' and at most the least, over the three points p, of M_pq + M_pr - s_p (s: a
-#' row's sum). `at_most` and `at_least` are the similarities that this leaves
-#' possible: where between the two a triple lies is what pairs do not show.
-#' (Where pairs share little it does not come up to `at_most`, since it is never
-#' above `1.5 (n_ab + n_ac + n_bc) / S`.)
+#' The similarity is 1
+#' for three equal rows. It is large if two of the three are large in the same
+#' features, and larger if all three are. `"sorensen"` is the same for 0/1 data.
 #'
-#' A triple of at least t has pairs of at least 4 - 3 / t each. So above 0.75
-#' it is a triangle of a threshold graph, and few triples need be looked at:
-#' that is `path = "pairs"`. `"all"` looks at all of them, n (n - 1) (n - 2) / 6
-#' times the number of features. `"auto"` chooses by a sample of the points:
-#' [triple_plan()] and `verbose = TRUE` say what it showed.
+#' It is computed in the equal form `1.5 (S - sum(max(a, b, c))) / S`, in
+#' double, in one order of operations. The bits are the same for any order of
+#' the three points, and for any `path`, stages, threads or GPUs. The error is
+#' absolute, because small values are differences of large ones. It is about
+#' 1e-16 times the square root of the number of features, and at most 1e-16
+#' times that number.
 #'
-#' On GPUs all points stand on each of them: ten bytes a value. There `"pairs"`
-#' leaves out, for each point, the others whose pair with it has no room for a
-#' third, and looks at all pairs of those that are left: a GPU is faster at that
-#' than at lists of triangles. All triples are looked at in halves, added up by
-#' tensor cores; what that does not rule out is done again in double, there.
+#' **Bounds from the pairs.** Let s be the sum of a row, and M the sum of the
+#' maxima of a pair. The sum of the maxima of all three rows is at least the
+#' largest M, which gives `at_most`. The sum is at most M_pq + M_pr - s_p for
+#' each of the three points p. The smallest of these gives `at_least`. A
+#' triple's position between them shows what its pairs do not. If pairs have
+#' little in common, a triple cannot reach `at_most`, because it is never above
+#' `1.5 (n_ab + n_ac + n_bc) / S`.
 #'
-#' @param x The points, as for [knn_search()], in memory. Row names (column
-#'   names where `points = "columns"` or a `dimred` is taken), if there are any,
-#'   name the points and must be unique.
-#' @param min_similarity The least similarity that counts, one number between 0
+#' **Path.** In a triple of similarity t or more, each pair has a similarity of
+#' at least 4 - 3 / t. So above 0.75 each triple is a triangle of a threshold
+#' graph, and few triples need to be compared. This is `path = "pairs"`. `"all"`
+#' compares all triples: n (n - 1) (n - 2) / 6 times the number of features.
+#' `"auto"` chooses by a sample of the points, which [triple_plan()] and
+#' `verbose = TRUE` report.
+#'
+#' **GPUs.** Each GPU holds all points, at ten bytes a value. With `"pairs"`, a
+#' GPU excludes, for each point, the other points whose pair with it is too
+#' dissimilar for any triple. It then compares all pairs of the remaining
+#' points, which is faster on a GPU than lists of triangles. With `"all"`,
+#' tensor cores add up half-precision values as a filter. The triples that the
+#' filter cannot rule out are computed again in double, on the GPU.
+#'
+#' @param x The points, as for [knn_search()], in memory. Names of the points
+#'   are the row names, or the column names with `points = "columns"` or
+#'   `dimred`. If there are names, they must be unique.
+#' @param min_similarity The smallest similarity to report, one number between 0
 #'   and 1.
-#' @param metric `"proportional"` (default), for values that are not negative,
-#'   or `"sorensen"`, for 0 and 1 (`FALSE` and `TRUE`).
-#' @param query Names or numbers of points: only triples that have at least one
-#'   of them are searched for and given. `NULL` (default): all triples.
-#' @param stages A whole number: the search is cut into so many tasks, done one
-#'   after the other, or by the workers of `BPPARAM`. `NULL` (default) is one,
-#'   or with `BPPARAM` or `checkpoint` as many as are useful. The answer is the
-#'   same.
-#' @param stage Two whole numbers, `c(i, of)`: only stage i of so many. The
-#'   triples of all stages are those of the whole search, each once:
+#' @param metric `"proportional"` (default), for non-negative values, or
+#'   `"sorensen"`, for 0 and 1 (`FALSE` and `TRUE`).
+#' @param query Names or numbers of points: only triples that contain at least
+#'   one of them are found. `NULL` (default): all triples.
+#' @param stages A whole number: the search is divided into this number of
+#'   tasks. They run one after the other, or on the workers of `BPPARAM`. `NULL`
+#'   (default) is one task, or with `BPPARAM` or `checkpoint` as many as are
+#'   useful. The answer is the same.
+#' @param stage Two whole numbers, `c(i, of)`: only stage i of `of` stages. The
+#'   stages together give each triple of the whole search once, and
 #'   [rbind()][rbind.fsknn_triples] combines them.
 #' @param path `"auto"` (default), `"pairs"` or `"all"`: see the Details of
 #'   [threshold_triples()]. The answer is the same.
-#' @param ... [Point options][point_options()] and [run
-#'   options][run_options()], by name, or collected as `options = `. `constant
-#'   = "isolate"` leaves points that are all zeros, which have no similarity,
-#'   in no triple. Points must fit in `max_device_memory`. `max_memory` is a
-#'   limit for the answer, for which all free memory may be used by default.
-#' @param file,format Path of a file to which the triples are written during the
-#'   search, so that they need not fit in memory, and its format: `"csv"`, the
-#'   columns of the data frame with all digits; `"comet"`, CoMet's records; or
-#'   `"comet_bytes"`, one byte for each of all triples, with
-#'   `min_similarity = 0` and without `query`, `stages`, `stage`, `BPPARAM` and
-#'   `checkpoint`, which the CPU computes (see [write_edges()]). The default is
-#'   the ending of `file`, such as `.csv` or `.csv.gz`. `NULL` (default): no
-#'   file.
+#' @param ... [Point options][point_options()] and [run options][run_options()],
+#'   by name, or collected as `options = `. With `constant = "isolate"`, points
+#'   that are all zeros are in no triple, because they have no similarity.
+#'   Points must fit in `max_device_memory`. `max_memory` is a limit for the
+#'   answer, which may use all free memory by default.
+#' @param file Path of a file to which the triples are written during the
+#'   search, so that they need not fit in memory. `NULL` (default): no file.
+#' @param format Format of `file`, by default its ending, such as `.csv` or
+#'   `.csv.gz`. `"csv"` has the columns of the data frame with all digits, and
+#'   `"comet"` has CoMet's records. `"comet_bytes"` has one byte for each
+#'   triple, computed by the CPU (see [write_edges()]). It needs `min_similarity
+#'   = 0`, and does not allow `query`, `stages`, `stage`, `BPPARAM` or
+#'   `checkpoint`.
 #'
 #' @returns A data frame of class `fsknn_triples` with each triple once, in the
 #'   order of its points in `x`:
-#'   * `from`, `to`, `third`: the points, as row names of `x` where it has any
-#'     (character), else as row numbers (integer); in the order of `x`;
-#'   * `similarity`: of the three, double;
+#'   * `from`, `to`, `third`: the points, as row names of `x` if it has any
+#'     (character), otherwise as row numbers (integer); in the order of `x`;
+#'   * `similarity`: the similarity of the three, double;
 #'   * `pair_from_to`, `pair_from_third`, `pair_to_third`: the similarities of
 #'     the pairs, 1 less their distance in [threshold_graph()];
-#'   * `at_least`, `at_most`: the bounds that the pairs give.
+#'   * `at_least`, `at_most`: the bounds that the pairs imply.
 #'
-#'   Its attribute `vertices` holds all points, and `checksum` a hexadecimal
-#'   number of 64 bits over all triples and the bits of their similarities. It
-#'   does not depend on their order; those of the stages of a search add up to
-#'   that of the whole (modulo 2^64).
+#'   The attribute `vertices` holds all points. The attribute `checksum` is a
+#'   hexadecimal number of 64 bits over all triples and the bits of their
+#'   similarities. It does not depend on the order of the triples. The checksums
+#'   of all stages add up to that of the whole search (modulo 2^64).
 #'
-#'   With `file` a list of class `fsknn_found_file` instead, with a print
-#'   method: `file`, `format`, `what` (`"triple"`), `count` (how many),
-#'   `metric`, `min_similarity`, `num_points`, `checksum`, `stage` and, with
-#'   `query`, `num_queries`. The file has the order of the data frame, whatever
-#'   the stages or workers; with `query` triples stand by the first of those
-#'   points that they have, in the order of `x`. It is named when it is whole.
-#'   With `BPPARAM` or `checkpoint` a task's triples must fit in memory: more
-#'   `stages` make tasks smaller.
-#' @section Errors:
-#' As for [knn_search()]. The triples are counted before memory for them is
-#' asked for: more than fit it, or than the 2^31 - 1 rows of a data frame, are a
-#' `fsknn_size_error` with the fields `triples`, `most` (what there is room for)
-#' and `fits` (a threshold with which there would be room; `NaN` where a search
-#' by tasks can't say). Where a sample shows ten times too many they are not
-#' counted. Those above the threshold that it names are, if that takes about a
-#' minute or less; else the message says that it *may* fit.
+#'   With `file`, the result is a list of class `fsknn_found_file` with a print
+#'   method. Its elements are `file`, `format`, `what` (`"triple"`), `count`,
+#'   `metric`, `min_similarity`, `num_points`, `checksum` and `stage`. With
+#'   `query`, `num_queries` is added.
+#'
+#'   The order in the file is that of the data frame for any
+#'   number of stages or workers. With `query`, triples are ordered by the first
+#'   query point that they contain, in the order of `x`. The file gets its name
+#'   when it is complete. With `BPPARAM` or `checkpoint`, the triples of a task
+#'   must fit in memory: more `stages` make tasks smaller.
+#' @section Errors: As for [knn_search()]. The triples are counted before memory
+#' is allocated for them. An answer that does not fit in memory, or in the
+#' 2^31 - 1 rows of a data frame, is a `fsknn_size_error`. Its fields are
+#' `triples`, `most` (the number that fits) and `fits`, a threshold with which
+#' the answer would fit. `fits` is `NaN` if a search by tasks cannot compute it.
+#'
+#' If a sample shows ten times too many triples, they are not counted. The
+#' triples above the suggested threshold are counted if that takes about a
+#' minute or less. Otherwise, the message says that the answer *may* fit.
 #' @references
 #' Joubert W, Nance J, Weighill D, Jacobson D (2018). Parallel accelerated
 #' vector similarity calculations for genomics applications. *Parallel
 #' Computing* 75: 130-145. \doi{10.1016/j.parco.2018.03.009}
-#' @seealso [triple_plan()] for what a search will be like, [nearest_triples()]
-#'   for the best triples of each point, [triple_histogram()] to choose a
-#'   threshold, [as_igraph()] and [write_edges()] for graphs of triples,
-#'   `vignette("triples")`.
+#' @seealso [triple_plan()] to plan a search, [nearest_triples()],
+#'   [triple_histogram()] to choose a threshold, [as_igraph()] and
+#'   [write_edges()] for graphs of triples, `vignette("triples")`.
 #' @export
 #' @examples
 #' x <- matrix(rexp(60 * 12), nrow = 60)

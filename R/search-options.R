@@ -390,7 +390,7 @@ option_verbs <- c(
   "pair_connectivity", "mst_knn.default", "nearest_to", "edge_stability",
   "edge_significance", "compare_neighbours", "knn_predict", "knn_impute",
   "knn_impute_error", "knn_plan", "module_summary", "threshold_triples",
-  "nearest_triples", "triple_histogram", "triple_plan"
+  "nearest_triples", "triple_histogram"
 )
 
 # Is this the frame of a verb that takes the option? With an index, point
@@ -416,7 +416,7 @@ function_of <- function(frame) {
 }
 
 triple_verbs <- c(
-  "threshold_triples", "nearest_triples", "triple_histogram", "triple_plan"
+  "threshold_triples", "nearest_triples", "triple_histogram"
 )
 
 # Options that verbs do not take, and why.
@@ -437,7 +437,7 @@ exceptions <- list(
     why = "It makes several searches, and a folder holds one."
   ),
   list(
-    verbs = c("knn_plan", "triple_plan"),
+    verbs = "knn_plan",
     options = c("progress", "verbose", "BPPARAM", "checkpoint"),
     why = "A plan does no long work."
   ),

@@ -1,8 +1,8 @@
 #' Plan a search for triples
 #'
-#' Prepares the points, and predicts from a sample of them what
-#' [threshold_triples()] would do. It gives the `path` of the search, the
-#' expected number of triples, and the number of comparisons.
+#' `threshold_triples(plan = TRUE)` prepares the points, and predicts from a
+#' sample of them what the search would do. It gives the `path` of the search,
+#' the expected number of triples, and the number of comparisons.
 #'
 #' The sample is 96 of the points, and depends only on the number of points.
 #' With 192 points or fewer there is no sample. The sample has 142,880 triples.
@@ -18,9 +18,6 @@
 #' than one in 142,880 is not in the sample. [triple_histogram()] with a
 #' `stage`, for example `c(1, 1000)`, counts one part of the triples exactly.
 #'
-#' @inheritParams threshold_triples
-#' @param stage Two whole numbers, `c(i, of)`: the plan is for stage i of `of`
-#'   stages.
 #' @returns A list of class `fsknn_triple_plan`, with a print method:
 #'   * `backend`, `metric`, `min_similarity`, `num_points`, `num_features`;
 #'   * `path`: `"pairs"` or `"all"`;
@@ -38,33 +35,23 @@
 #'   * `stages`: the number of tasks into which a search is divided with
 #'     `checkpoint`, or by one worker of `BPPARAM`. A task takes about half a
 #'     minute if plain loops compare all triples, and less otherwise.
-#' @section Errors: As for [threshold_triples()].
 #' @seealso [threshold_triples()], [triple_histogram()]
-#' @export
+#' @name triple_plans
 #' @examples
 #' x <- matrix(rexp(300 * 12), nrow = 300)
-#' triple_plan(x, min_similarity = 0.85)
-#' triple_plan(x, min_similarity = 0.85, query = 7)$comparisons
-triple_plan <- function(x, min_similarity,
-                        metric = c("proportional", "sorensen"), ...,
-                        query = NULL, stage = NULL,
-                        path = c("auto", "pairs", "all")) {
-  check_supplied(x)
-  check_supplied(min_similarity)
-  metric <- check_triple_metric(metric)
-  options <- triple_options("triple_plan", ...)
-  path <- check_choice(path, triple_paths, "path")
-  least <- check_similarity(min_similarity, options$metric)
-  stages <- check_stages(NULL, stage)
-  search <- new_triple_search(x, options, query)
-  search <- ask_triples(search, "threshold", stages, least = least, path = path)
+#' threshold_triples(x, min_similarity = 0.85, plan = TRUE)
+#' threshold_triples(x, 0.85, query = 7, plan = TRUE)$comparisons
+NULL
+
+# Returns the plan of a search for triples.
+plan_triples <- function(search, least, call) {
   work <- new_work(search)
-  opened <- in_core(open_triples(work, work$request), current_env())
+  opened <- in_core(open_triples(work, work$request), call)
   on.exit(close_triples(opened$handle))
   plan <- opened$plan
   structure(
     list(
-      backend = search$request$backend, metric = options$metric$name,
+      backend = search$request$backend, metric = search$options$metric$name,
       min_similarity = least, num_points = nrow(work$values),
       num_features = ncol(work$values),
       path = if (plan$by_pairs) "pairs" else "all", sampled = plan$sampled,

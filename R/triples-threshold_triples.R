@@ -36,7 +36,7 @@
 #' at least 4 - 3 / t. So above 0.75 each triple is a triangle of a threshold
 #' graph, and few triples need to be compared. This is `path = "pairs"`. `"all"`
 #' compares all triples: n (n - 1) (n - 2) / 6 times the number of features.
-#' `"auto"` chooses by a sample of the points, which [triple_plan()] and
+#' `"auto"` chooses by a sample of the points, which [`plan = TRUE`][triple_plans] and
 #' `verbose = TRUE` report.
 #'
 #' **GPUs.** Each GPU holds all points, at ten bytes a value. With `"pairs"`, a
@@ -77,6 +77,8 @@
 #'   triple, computed by the CPU (see [write_edges()]). It needs `min_similarity
 #'   = 0`, and does not allow `query`, `stages`, `stage`, `BPPARAM` or
 #'   `checkpoint`.
+#' @param plan `TRUE` returns a plan of the search instead of triples: see
+#'   [triple_plans]. `FALSE` by default.
 #'
 #' @returns A data frame of class `fsknn_triples` with each triple once, in the
 #'   order of its points in `x`:
@@ -115,7 +117,7 @@
 #' Joubert W, Nance J, Weighill D, Jacobson D (2018). Parallel accelerated
 #' vector similarity calculations for genomics applications. *Parallel
 #' Computing* 75: 130-145. \doi{10.1016/j.parco.2018.03.009}
-#' @seealso [triple_plan()] to plan a search, [nearest_triples()],
+#' @seealso [triple_plans] for `plan = TRUE`, [nearest_triples()],
 #'   [triple_histogram()] to choose a threshold, [as_igraph()] and
 #'   [write_edges()] for graphs of triples, `vignette("triples")`.
 #' @export
@@ -138,7 +140,7 @@ threshold_triples <- function(x, min_similarity,
                               metric = c("proportional", "sorensen"), ...,
                               query = NULL, stages = NULL, stage = NULL,
                               path = c("auto", "pairs", "all"), file = NULL,
-                              format = NULL) {
+                              format = NULL, plan = FALSE) {
   check_supplied(x)
   check_supplied(min_similarity)
   metric <- check_triple_metric(metric)
@@ -146,6 +148,12 @@ threshold_triples <- function(x, min_similarity,
   path <- check_choice(path, triple_paths, "path")
   least <- check_similarity(min_similarity, options$metric)
   stages <- check_stages(stages, stage)
+  if (check_flag(plan, "plan")) {
+    check_plan_alone(
+      file = file, format = format, stages = stages$tasks,
+      BPPARAM = options$long$workers, checkpoint = options$long$folder
+    )
+  }
   sink <- check_found_file(file, format)
   options <- options_for_bytes(
     options, sink, least,
@@ -159,6 +167,12 @@ threshold_triples <- function(x, min_similarity,
   if (identical(sink$format, "comet_bytes")) {
     return(write_bytes_found(search, sink, "triple", 3, current_env()))
   }
+  if (plan) {
+    search <- ask_triples(
+      search, "threshold", stages, least = least, path = path
+    )
+    return(plan_triples(search, least, current_env()))
+  }
   search <- ask_triples(
     search, "threshold", stages, least = least, path = path,
     to_file = !is.null(sink), most = most_triples(search, !is.null(sink))
@@ -167,5 +181,15 @@ threshold_triples <- function(x, min_similarity,
     finish_triples(run_triples(search), search)
   } else {
     write_triples(search, sink)
+  }
+}
+
+# A plan searches for nothing, so that these have no use.
+check_plan_alone <- function(..., call = caller_env()) {
+  given <- names(Filter(Negate(is.null), list(...)))
+  if (length(given) > 0) {
+    abort_argument(
+      "{.arg {given[[1]]}} can't be used with {.code plan = TRUE}.", call
+    )
   }
 }

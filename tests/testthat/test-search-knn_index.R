@@ -350,7 +350,7 @@ test_that("other verbs name the data to use instead of an index", {
     function(x) module_summary(gl(2, 45), x),
     function(x) threshold_triples(x, 0.7, metric = "proportional"),
     function(x) nearest_triples(x, 2), function(x) triple_histogram(x, 5),
-    function(x) triple_plan(x, 0.7), function(x) metafeatures(x),
+    function(x) metafeatures(x),
     function(x) write_points(x, tempfile(), "fbin"),
     function(x) knn_verify(knn_graph(genes, 2), x)
   )

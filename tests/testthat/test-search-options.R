@@ -46,8 +46,7 @@ option_verbs <- function() {
     module_summary = function(...) module_summary(gl(2, 15), x, ...),
     threshold_triples = function(...) threshold_triples(x, 0.7, ...),
     nearest_triples = function(...) nearest_triples(x, 2, ...),
-    triple_histogram = function(...) triple_histogram(x, 5, ...),
-    triple_plan = function(...) triple_plan(x, 0.7, ...)
+    triple_histogram = function(...) triple_histogram(x, 5, ...)
   )
 }
 

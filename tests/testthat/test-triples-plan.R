@@ -1,3 +1,5 @@
+triple_plan <- function(...) threshold_triples(..., plan = TRUE)
+
 # The plan of a search for triples, compared with the search.
 
 test_that("a plan counts what is asked of, and foretells what is found", {
@@ -86,6 +88,9 @@ test_that("plans print", {
     triple_plan(x, 2)
     triple_plan(x, 0.8, path = "some")
     triple_plan(-x, 0.8)
+    triple_plan(x, 0.8, file = "found.csv")
+    triple_plan(x, 0.8, stages = 3)
+    triple_plan(x, 0.8, checkpoint = "folder")
   })
 })
 

@@ -25,6 +25,7 @@ print.fsknn_imputed <- function(x, n = 6, ...) {
 as.data.frame.fsknn_imputed <- function(x, row.names = NULL, optional = FALSE,
                                         ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   class(x) <- "data.frame"
   x
 }

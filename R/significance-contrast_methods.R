@@ -125,6 +125,7 @@ print.summary.fsknn_contrast <- function(x, ...) {
 as.data.frame.fsknn_contrast <- function(x, row.names = NULL, optional = FALSE,
                                          ..., what = c("points", "edges")) {
   check_no_more(...)
+  check_unused(row.names, optional, c("points", "edges"))
   x[[check_choice(what, c("points", "edges"), "what")]]
 }
 

@@ -124,7 +124,9 @@ put_back <- function(x, filled, points, into, input, call = caller_env()) {
     dimnames(values) <- dimnames(x[[main]])
     at <- into %||% input$assay %||% main
     if (is.numeric(at)) {
-      at <- names(x)[[at]]
+      # The number is that of a matrix, as in take_matrix().
+      is_matrix <- vapply(names(x), function(name) is.matrix(x[[name]]), NA)
+      at <- names(x)[is_matrix][[at]]
     }
     x[[at]] <- values
     x$imputed <- add_imputed(x$imputed, table, at)
@@ -218,6 +220,14 @@ check_into <- function(into, x, call = caller_env()) {
     given <- describe_value(into)
     abort_argument(
       "{.arg into} must be the name of an assay, not {given}.", call
+    )
+  }
+  if (is_array_list(x) && into == "imputed") {
+    given <- describe_type(x)
+    abort_argument(
+      "{.arg into} can't be \"imputed\" for {given}: this element takes the
+       table of imputed values.",
+      call
     )
   }
   if (!is_container(x)) {

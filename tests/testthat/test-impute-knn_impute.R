@@ -312,6 +312,12 @@ test_that("what comes as a container goes as one", {
     filled <- knn_impute(list, 4)
     expect_identical(filled$E, plain(expected))
     expect_imputed(filled, table, "E")
+    expect_messages(knn_impute(list, 4, into = "imputed"))
+    genes <- data.frame(name = rownames(x))
+    list <- methods::new("EList", list(genes = genes, E = x))
+    second <- knn_impute(list, 4, assay = 1)
+    expect_identical(second$E, plain(expected))
+    expect_identical(second$genes, genes)
   }
   if (requireNamespace("DelayedArray", quietly = TRUE)) {
     lazy <- DelayedArray::DelayedArray(x)

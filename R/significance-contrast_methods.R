@@ -17,6 +17,10 @@ format.fsknn_contrast <- function(x, ...) {
     ),
     paste(facts, collapse = ", "),
     format_searched(x),
+    paste0(
+      "Columns ending in _1: \"", names(x$groups)[[1]], "\"; in _2: \"",
+      names(x$groups)[[2]], "\""
+    ),
     describe_shares(x)
   )
 }

@@ -141,6 +141,7 @@ format_number <- function(number, digits = 3) {
 as.data.frame.fsknn_diffusion_map <- function(x, row.names = NULL,
                                               optional = FALSE, ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   names <- rownames(x$coordinates) %||% seq_len(nrow(x$coordinates))
   frame <- data.frame(
     name = names, component = x$component, x$coordinates,

@@ -245,6 +245,7 @@ print.fsknn_mixing <- function(x, ...) {
 as.data.frame.fsknn_mixing <- function(x, row.names = NULL, optional = FALSE,
                                        ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   attributes(x)[c("chance", "weighted")] <- NULL
   class(x) <- "data.frame"
   x

@@ -71,6 +71,7 @@ NULL
 as.data.frame.fsknn_neighbours <- function(x, row.names = NULL,
                                            optional = FALSE, ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   if (is.list(x$index)) {
     sizes <- lengths(x$index)
     to <- unlist(x$index, use.names = FALSE)
@@ -148,6 +149,7 @@ plot.fsknn_neighbours <- function(x, ..., which = NULL) {
 as.data.frame.fsknn_mst_knn <- function(x, row.names = NULL, optional = FALSE,
                                         ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   cluster <- unname(x$membership)
   data.frame(
     name = attr(x$tree, "vertices")$name, cluster = cluster,
@@ -312,6 +314,7 @@ summary.fsknn_alpha_beta_k <- function(object, ...) {
 as.data.frame.fsknn_alpha_beta_k <- function(x, row.names = NULL,
                                              optional = FALSE, ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   columns <- list(index = x$index)
   columns$name <- x$features
   as.data.frame(columns, stringsAsFactors = FALSE)
@@ -347,6 +350,7 @@ summary.fsknn_stats <- function(object, ...) {
 as.data.frame.fsknn_stats <- function(x, row.names = NULL, optional = FALSE,
                                       ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   seconds <- as.list(x$seconds)
   names(seconds) <- paste0("seconds_", names(seconds))
   one_row(c(unclass(x), seconds))

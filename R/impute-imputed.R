@@ -3,9 +3,18 @@
 #' @export
 print.fsknn_imputed <- function(x, n = 6, ...) {
   means <- sum(x$donors == 0)
+  total <- attr(x, "total", exact = TRUE) %||% nrow(x)
   cat(
-    tally(nrow(x), "value"), " filled in, in ",
-    tally(length(unique(x$row)), "row"),
+    if (nrow(x) < total) {
+      paste(
+        format_count(nrow(x)), "of", tally(total, "value"), "filled in"
+      )
+    } else {
+      paste0(
+        tally(nrow(x), "value"), " filled in, in ",
+        tally(length(unique(x$row)), "row")
+      )
+    },
     if (means > 0) {
       paste0("; ", format_count(means), " by the column's mean")
     },
@@ -20,33 +29,72 @@ print.fsknn_imputed <- function(x, n = 6, ...) {
   invisible(x)
 }
 
+# data.frame() and cbind() call this method, too, and pass further arguments.
 #' @method as.data.frame fsknn_imputed
 #' @export
 as.data.frame.fsknn_imputed <- function(x, row.names = NULL, optional = FALSE,
                                         ...) {
-  check_no_more(...)
+  check_unused(row.names, optional)
+  attributes(x)[c("searched", "total")] <- NULL
   class(x) <- "data.frame"
   x
 }
 
-# Entries are ordered by column and row, as in the matrix.
-new_imputed <- function(filled, turned) {
+# Entries are ordered by column and row, as in the matrix. `names` are the
+# dimnames of `x`: positions alone are wrong once `x` is sorted.
+new_imputed <- function(filled, turned, names = NULL) {
   entries <- filled$entries
   names(entries)[1:2] <- if (turned) c("column", "row") else c("row", "column")
   if (turned) {
     order <- order(entries$column, entries$row, method = "radix")
     entries <- lapply(entries, `[`, order)
   }
+  entries$row_name <- names[[1]][entries$row]
+  entries$column_name <- names[[2]][entries$column]
+  columns <- c(
+    "row", "column", "row_name", "column_name", "value", "sd", "donors"
+  )
   structure(
-    entries[c("row", "column", "value", "sd", "donors")],
+    entries[intersect(columns, names(entries))],
     class = c("fsknn_imputed", "data.frame"),
     row.names = .set_row_names(length(entries$row)),
-    searched = filled$searched
+    searched = filled$searched, total = length(entries$row)
+  )
+}
+
+# A data frame has row names, such as "1", even if nobody gave them.
+names_of_sides <- function(x) {
+  names <- dimnames(if (is_array_list(x)) x[[main_matrix(x)]] else x)
+  if (is.data.frame(x) && .row_names_info(x) < 0) {
+    names[1] <- list(NULL)
+  }
+  names
+}
+
+# Joins the table of an assay to those of other assays in `before`.
+add_imputed <- function(before, table, assay) {
+  table$assay <- rep(as.character(assay), nrow(table))
+  others <- if (inherits(before, "fsknn_imputed")) {
+    before[!is.null(before$assay) & before$assay != assay, , drop = FALSE]
+  }
+  if (NROW(others) == 0) {
+    return(table)
+  }
+  columns <- union(names(others), names(table))
+  same <- function(part) {
+    part <- as.data.frame(part)
+    part[setdiff(columns, names(part))] <- NA
+    part[columns]
+  }
+  joined <- rbind(same(others), same(table))
+  structure(
+    joined, class = class(table), total = nrow(joined),
+    row.names = .set_row_names(nrow(joined))
   )
 }
 
 put_back <- function(x, filled, points, into, input, call = caller_env()) {
-  table <- new_imputed(filled, points$turned)
+  table <- new_imputed(filled, points$turned, names_of_sides(x))
   values <- filled$values
   if (points$turned) {
     values <- t(values)
@@ -63,14 +111,25 @@ put_back <- function(x, filled, points, into, input, call = caller_env()) {
     )
     SummarizedExperiment::assay(x, at, withDimnames = FALSE) <-
       as_before(values, read)
-    S4Vectors::metadata(x)$imputed <- table
+    names <- SummarizedExperiment::assayNames(x)
+    if (is.numeric(at) && !is.null(names)) {
+      at <- names[[at]]
+    }
+    S4Vectors::metadata(x)$imputed <-
+      add_imputed(S4Vectors::metadata(x)$imputed, table, at)
     return(x)
   }
   if (is_array_list(x)) {
     main <- main_matrix(x)
     dimnames(values) <- dimnames(x[[main]])
-    x[[into %||% input$assay %||% main]] <- values
-    x$imputed <- table
+    at <- into %||% input$assay %||% main
+    if (is.numeric(at)) {
+      # The number is that of a matrix, as in take_matrix().
+      is_matrix <- vapply(names(x), function(name) is.matrix(x[[name]]), NA)
+      at <- names(x)[is_matrix][[at]]
+    }
+    x[[at]] <- values
+    x$imputed <- add_imputed(x$imputed, table, at)
     return(x)
   }
   put_in_table(x, values, table)
@@ -84,7 +143,7 @@ put_in_set <- function(x, values, table, into, input) {
   x <- Biobase::assayDataElementReplace(x, name, values, validate = FALSE)
   about <- Biobase::experimentData(x)
   notes <- Biobase::preproc(about)
-  notes$imputed <- table
+  notes$imputed <- add_imputed(notes$imputed, table, name)
   Biobase::preproc(about) <- notes
   Biobase::experimentData(x) <- about
   x
@@ -161,6 +220,14 @@ check_into <- function(into, x, call = caller_env()) {
     given <- describe_value(into)
     abort_argument(
       "{.arg into} must be the name of an assay, not {given}.", call
+    )
+  }
+  if (is_array_list(x) && into == "imputed") {
+    given <- describe_type(x)
+    abort_argument(
+      "{.arg into} can't be \"imputed\" for {given}: this element takes the
+       table of imputed values.",
+      call
     )
   }
   if (!is_container(x)) {

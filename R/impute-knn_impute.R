@@ -86,17 +86,24 @@
 #'   The result has a table of the imputed values, a data frame of class
 #'   `fsknn_imputed` with one row for each entry that was missing:
 #'   * `row`, `column`: the position in `x`;
+#'   * `row_name`, `column_name`: their names, if `x` has names;
 #'   * `value`: the imputed value;
 #'   * `sd`: the standard deviation of the donors' values (with their weights),
 #'     `NA` for fewer than two donors;
-#'   * `donors`: the number of donors; 0 if the value is the column's mean.
+#'   * `donors`: the number of donors; 0 if the value is the column's mean;
+#'   * `assay`: the name or number of the assay, for a container. The table of
+#'     a container has the imputed values of all its assays.
 #'
 #'   The table of `filled <- knn_impute(x)` is `attr(filled, "imputed")` for a
-#'   matrix and a data frame. They lose it if you subset or change them. For a
-#'   `SummarizedExperiment` and a `DataFrame`, it is
-#'   `S4Vectors::metadata(filled)$imputed`; for an `EList`, `filled$imputed`;
+#'   matrix and a data frame. For a `SummarizedExperiment` and a `DataFrame`, it
+#'   is `S4Vectors::metadata(filled)$imputed`; for an `EList`, `filled$imputed`;
 #'   for an `ExpressionSet`,
 #'   `Biobase::preproc(Biobase::experimentData(filled))$imputed`.
+#'
+#'   The table describes the values as they were imputed. It does not follow
+#'   later changes of `filled`. Functions such as `t()`, `log2()` and `scale()`
+#'   keep it as it is; subsetting a matrix drops it. After a change of the
+#'   order, use the names instead of the positions.
 #'
 #' @section Errors:
 #' The following are errors of class `fsknn_argument_error`:

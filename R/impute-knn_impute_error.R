@@ -270,6 +270,7 @@ summary.fsknn_impute_error <- function(object, ...) {
 as.data.frame.fsknn_impute_error <- function(x, row.names = NULL,
                                              optional = FALSE, ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   data.frame(unclass(x)[c("metric", "k", "rmse", "bias", "column_means")])
 }
 

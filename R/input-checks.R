@@ -124,6 +124,41 @@ check_no_more <- function(..., .call = caller_env()) {
   abort_no_argument(name, names(formals(rlang::caller_fn())), .call)
 }
 
+# Checks the arguments of as.data.frame() that our methods do not use. A second
+# value without a name is `row.names`. data.frame() and cbind() pass
+# `optional = TRUE`, which changes nothing here. `choices` are those of `what`.
+check_unused <- function(row.names, optional, choices = NULL,
+                         call = caller_env()) {
+  arg <- "row.names"
+  value <- row.names
+  must <- "NULL"
+  if (is.null(row.names)) {
+    if (rlang::is_bool(optional)) {
+      return(invisible())
+    }
+    arg <- "optional"
+    value <- optional
+    must <- "FALSE"
+  }
+  given <- describe_value(value)
+  meant <- if (rlang::is_string(value) && value %in% choices) value
+  codes <- paste0("what = \"", meant %||% choices, "\"")
+  abort_argument(
+    c(
+      "{.arg {arg}} must be {.code {must}}, not {given}: this method of
+       {.fn as.data.frame} does not use it.",
+      i = if (!is.null(meant)) {
+        "Did you mean {.code {codes}}?"
+      } else if (!is.null(choices)) {
+        "Choose the table by {.or {.code {codes}}}."
+      } else if (arg == "row.names") {
+        "Name the rows afterwards: {.code row.names(table) <- names}."
+      }
+    ),
+    call
+  )
+}
+
 abort_too_many <- function(call) {
   abort_argument(
     "There is a value too many: all but the first arguments must be named.",

@@ -123,6 +123,7 @@ print.fsknn_cluster_plan <- function(x, ...) {
 as.data.frame.fsknn_cluster_plan <- function(x, row.names = NULL,
                                              optional = FALSE, ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   row <- one_row(unclass(x))
   seconds <- as.list(x$seconds)
   names(seconds) <- paste0("seconds_", names(seconds))

@@ -6,6 +6,7 @@
 as.data.frame.fsknn_plan <- function(x, row.names = NULL, optional = FALSE,
                                      ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   row <- one_row(unclass(x))
   row$num_devices <- nrow(x$devices)
   row

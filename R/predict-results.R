@@ -147,6 +147,7 @@ print.summary.fsknn_prediction <- function(x, ...) {
 as.data.frame.fsknn_prediction <- function(x, row.names = NULL,
                                            optional = FALSE, ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   count <- length(x$predicted)
   columns <- list(point = seq_len(count))
   columns$name <- x$names

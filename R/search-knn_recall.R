@@ -318,6 +318,7 @@ print.fsknn_recall <- function(x, ...) {
 as.data.frame.fsknn_recall <- function(x, row.names = NULL, optional = FALSE,
                                        ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   cbind(point = seq_len(nrow(x$per_point)), x$per_point)
 }
 

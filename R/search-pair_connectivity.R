@@ -116,6 +116,7 @@ print.fsknn_pair_connectivity <- function(x, ...) {
 as.data.frame.fsknn_pair_connectivity <- function(x, row.names = NULL,
                                                   optional = FALSE, ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   n <- nrow(x$k)
   data.frame(
     name = rep(rownames(x$k) %||% seq_len(n), length(x$powers)),

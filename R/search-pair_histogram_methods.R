@@ -59,6 +59,7 @@ print.fsknn_pair_histogram <- function(x, ...) {
 as.data.frame.fsknn_pair_histogram <- function(x, row.names = NULL,
                                                optional = FALSE, ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   bins <- length(x$counts)
   data.frame(
     lower = x$breaks[-(bins + 1)], upper = x$breaks[-1], count = x$counts,

@@ -17,6 +17,10 @@ format.fsknn_contrast <- function(x, ...) {
     ),
     paste(facts, collapse = ", "),
     format_searched(x),
+    paste0(
+      "Columns ending in _1: \"", names(x$groups)[[1]], "\"; in _2: \"",
+      names(x$groups)[[2]], "\""
+    ),
     describe_shares(x)
   )
 }
@@ -125,6 +129,7 @@ print.summary.fsknn_contrast <- function(x, ...) {
 as.data.frame.fsknn_contrast <- function(x, row.names = NULL, optional = FALSE,
                                          ..., what = c("points", "edges")) {
   check_no_more(...)
+  check_unused(row.names, optional, c("points", "edges"))
   x[[check_choice(what, c("points", "edges"), "what")]]
 }
 

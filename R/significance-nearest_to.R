@@ -328,7 +328,9 @@ table_of_nearest <- function(found, search, judged = NULL) {
 # data.frame() calls this method, too, and passes further arguments.
 #' @method as.data.frame fsknn_nearest
 #' @export
-as.data.frame.fsknn_nearest <- function(x, ...) {
+as.data.frame.fsknn_nearest <- function(x, row.names = NULL, optional = FALSE,
+                                        ...) {
+  check_unused(row.names, optional)
   attr(x, "searched") <- NULL
   class(x) <- "data.frame"
   x

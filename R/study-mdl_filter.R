@@ -220,6 +220,7 @@ percent <- function(share) {
 as.data.frame.fsknn_mdl_filter <- function(x, row.names = NULL,
                                            optional = FALSE, ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   columns <- list(row = seq_along(x$keep))
   columns$name <- names(x$keep)
   as.data.frame(

@@ -60,6 +60,7 @@ as.data.frame.fsknn_modules <- function(x, row.names = NULL, optional = FALSE,
                                         what = c("modules", "outcomes",
                                                  "points")) {
   check_no_more(...)
+  check_unused(row.names, optional, c("modules", "outcomes", "points"))
   what <- check_choice(what, c("modules", "outcomes", "points"), "what")
   if (is.null(x[[what]])) {
     abort_argument(

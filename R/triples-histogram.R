@@ -160,6 +160,7 @@ print.fsknn_triple_histogram <- function(x, ...) {
 #' @export
 as.data.frame.fsknn_triple_histogram <- function(x, row.names = NULL,
                                                  optional = FALSE, ...) {
+  check_unused(row.names, optional)
   data.frame(unclass(x)[c("lower", "upper", "triples", "and_above")])
 }
 

@@ -39,6 +39,7 @@ as_triple_rows <- function(result, triples) {
 #' @export
 as.data.frame.fsknn_triples <- function(x, row.names = NULL, optional = FALSE,
                                         ...) {
+  check_unused(row.names, optional)
   attributes(x)[triple_attributes] <- NULL
   class(x) <- "data.frame"
   x

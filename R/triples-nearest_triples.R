@@ -143,6 +143,7 @@ format.fsknn_nearest_triples <- function(x, ...) {
 as.data.frame.fsknn_nearest_triples <- function(x, row.names = NULL,
                                                 optional = FALSE, ...) {
   check_no_more(...)
+  check_unused(row.names, optional)
   names <- attr(x, "names_of_points")
   size <- dim(x$similarity)
   named <- function(numbers) if (is.null(names)) numbers else names[numbers]

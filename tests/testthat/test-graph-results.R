@@ -183,3 +183,26 @@ test_that("the picture of a plan has the chunks that are computed", {
   expect_lte(nrow(fsknn:::plan_cells(large)), 1600)
   expect_no_error(ggplot2::ggplot_build(plot(large)))
 })
+
+test_that("as.data.frame() refuses arguments that it does not use", {
+  x <- matrix(normal_numbers(240, 3), 20)
+  set.seed(1)
+  found <- compare_neighbours(x, rep(c("a", "b"), 6), k = 3, permutations = 2)
+  graph <- knn_search(x, k = 2, backend = "cpu")
+  expect_messages({
+    as.data.frame(found, "edges")
+    as.data.frame(found, NULL, "edges")
+    as.data.frame(found, "pairs")
+    as.data.frame(graph, paste0("p", 1:40))
+    as.data.frame(graph, optional = NA)
+  })
+  methods <- grep(
+    "^as[.]data[.]frame[.]fsknn_", ls(asNamespace("fsknn")), value = TRUE
+  )
+  for (name in methods) {
+    method <- getFromNamespace(name, "fsknn")
+    expect_error(method(list(), "edges"), class = "fsknn_argument_error")
+  }
+  nearest <- nearest_to(x, 1, k = 3)
+  expect_identical(cbind(nearest, a = 1)$index, nearest$index)
+})

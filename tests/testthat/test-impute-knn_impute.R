@@ -221,6 +221,42 @@ test_that("columns can be the points", {
   )
 })
 
+# Expects the table of a matrix, with the assay in a last column.
+expect_imputed <- function(filled, table, assay) {
+  table$assay <- rep(assay, nrow(table))
+  expect_identical(imputed_of(filled), table)
+}
+
+test_that("the table of imputed values has the names of the sides", {
+  x <- data_with_holes(60, 8, 0.05)
+  bare <- imputed_of(knn_impute(x, 4))
+  expect_named(bare, c("row", "column", "value", "sd", "donors"))
+  expect_named(
+    imputed_of(knn_impute(as.data.frame(x), 4)),
+    c("row", "column", "column_name", "value", "sd", "donors")
+  )
+  dimnames(x) <- list(paste0("g", 1:60), letters[1:8])
+  turned <- knn_impute(t(x), 4, points = "columns")
+  for (filled in list(knn_impute(x, 4), turned)) {
+    table <- imputed_of(filled)
+    backwards <- filled[rev(seq_len(nrow(filled))), rev(seq_len(ncol(filled)))]
+    at <- cbind(table$row_name, table$column_name)
+    expect_identical(backwards[at], table$value)
+  }
+})
+
+test_that("a part of the table is printed as a part", {
+  x <- data_with_holes(60, 8, 0.05)
+  table <- imputed_of(knn_impute(x, 4))
+  expect_messages({
+    head(table, 3)
+    table[table$row == table$row[[1]], ]
+    rbind(table, table)[1:3, c("row", "value")]
+  })
+  expect_null(attr(as.data.frame(table), "total"))
+  expect_identical(names(cbind(table, a = 1))[6], "a")
+})
+
 test_that("what comes as a container goes as one", {
   x <- data_with_holes(60, 8, 0.05)
   dimnames(x) <- list(paste0("g", 1:60), letters[1:8])
@@ -237,7 +273,9 @@ test_that("what comes as a container goes as one", {
     set <- Biobase::ExpressionSet(x)
     filled <- knn_impute(set, 4)
     expect_identical(Biobase::exprs(filled), plain(expected))
-    expect_identical(imputed_of(filled), table)
+    expect_imputed(filled, table, "exprs")
+    both <- knn_impute(filled, 4, into = "imputed")
+    expect_identical(unique(imputed_of(both)$assay), "exprs")
     beside <- knn_impute(set, 4, into = "imputed")
     expect_identical(Biobase::exprs(beside), x)
     expect_identical(
@@ -251,7 +289,16 @@ test_that("what comes as a container goes as one", {
     expect_identical(SummarizedExperiment::assayNames(filled), c("a", "b"))
     expect_identical(SummarizedExperiment::assay(filled, "b"), plain(expected))
     expect_identical(SummarizedExperiment::assay(filled, "a"), x * 2)
-    expect_identical(imputed_of(filled), table)
+    expect_imputed(filled, table, "b")
+    both <- imputed_of(knn_impute(filled, 4, assay = "a"))
+    expect_identical(nrow(both), 2L * nrow(table))
+    expect_identical(both$assay, rep(c("b", "a"), each = nrow(table)))
+    expect_identical(both$value, c(table$value, table$value * 2))
+    expect_output(print(both), paste(nrow(both), "values filled in, in"))
+    again <- imputed_of(knn_impute(filled, 4, assay = "b"))
+    expect_identical(nrow(again), 0L)
+    nameless <- SummarizedExperiment::SummarizedExperiment(unname(x))
+    expect_identical(unique(imputed_of(knn_impute(nameless, 4))$assay), "1")
     beside <- knn_impute(set, 4, assay = "b", into = "c")
     expect_identical(SummarizedExperiment::assay(beside, "c"), plain(expected))
     turned <- knn_impute(set, 2, assay = "b", points = "columns")
@@ -264,7 +311,13 @@ test_that("what comes as a container goes as one", {
     list <- methods::new("EList", list(E = x))
     filled <- knn_impute(list, 4)
     expect_identical(filled$E, plain(expected))
-    expect_identical(imputed_of(filled), table)
+    expect_imputed(filled, table, "E")
+    expect_messages(knn_impute(list, 4, into = "imputed"))
+    genes <- data.frame(name = rownames(x))
+    list <- methods::new("EList", list(genes = genes, E = x))
+    second <- knn_impute(list, 4, assay = 1)
+    expect_identical(second$E, plain(expected))
+    expect_identical(second$genes, genes)
   }
   if (requireNamespace("DelayedArray", quietly = TRUE)) {
     lazy <- DelayedArray::DelayedArray(x)

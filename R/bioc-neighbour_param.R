@@ -147,26 +147,40 @@ check_neighbour_options <- function(distance, options, call = caller_env()) {
   known <- setdiff(c("sign", option_names()), not_options)
   unknown <- setdiff(names, known)
   if (length(unknown) > 0) {
-    nearest <- nearest_spelling(unknown[[1]], known)
-    refused <- unknown[[1]] %in% not_options
+    name <- unknown[[1]]
+    meant <- if (name %in% not_options) {
+      name
+    } else {
+      meant_argument(name, c(known, not_options))
+    }
+    metric_given <- options[[name]]
     abort_argument(
       c(
-        "{.arg {unknown[[1]]}} is no argument of {.fn FsknnParam}.",
-        i = if (refused) {
-          "What it says of {.fn knn_search} is BiocNeighbors' to say, or not to
-           be had with it."
-        } else if (!is.null(nearest)) {
-          "Did you mean {.arg {nearest}}?"
+        "{.arg {name}} is no argument of {.fn FsknnParam}.",
+        i = if (is.null(meant)) {
+          NULL
+        } else if (meant == "metric") {
+          if (rlang::is_string(metric_given)) {
+            "Use {.code distance = \"{metric_given}\"}."
+          } else {
+            "Use {.arg distance}."
+          }
+        } else if (meant %in% c("k", "subset", "BPPARAM")) {
+          "Give {.arg {meant}} to BiocNeighbors' functions, such as
+           {.fn BiocNeighbors::findKNN}."
+        } else if (meant == "x") {
+          "Give the data to BiocNeighbors' functions, such as
+           {.fn BiocNeighbors::findKNN}."
+        } else if (meant %in% not_options) {
+          "BiocNeighbors has no {.arg {meant}}: use {.fn knn_search}."
+        } else {
+          "Did you mean {.arg {meant}}?"
         }
       ),
       call
     )
   }
-  # The hardware is checked where the search runs.
-  check_choice(
-    options$backend %||% "auto", c("auto", "cuda", "cpu"), "backend",
-    synonyms = c(gpu = "cuda"), call = call
-  )
+  check_backend(options$backend %||% "auto", call)
   told <- options
   told$metric <- metric$name
   told$backend <- "cpu"

@@ -30,6 +30,7 @@ check_whole_number <- function(value, arg, min, max, hint = NULL,
   if (is_whole(value) && value >= min && value <= max) {
     return(as.integer(value))
   }
+  check_not_collected(value, call)
   given <- describe_value(value)
   range <- if (min == max) {
     format_bound(min)
@@ -112,7 +113,8 @@ check_columns_text <- function(data, arg, call = caller_env()) {
 }
 
 # Checks that `...` is empty. It is there so that later arguments must be named.
-check_no_more <- function(..., .call = caller_env()) {
+# `.belongs` is a function that says where another argument belongs, or NULL.
+check_no_more <- function(..., .belongs = NULL, .call = caller_env()) {
   dots <- rlang::enquos(...) # drops the empty one after a last comma
   if (length(dots) == 0) {
     return(invisible())
@@ -121,7 +123,8 @@ check_no_more <- function(..., .call = caller_env()) {
   if (name == "") {
     abort_too_many(.call)
   }
-  abort_no_argument(name, names(formals(rlang::caller_fn())), .call)
+  known <- names(formals(rlang::caller_fn()))
+  abort_no_argument(name, known, .call, if (!is.null(.belongs)) .belongs(name))
 }
 
 # Checks the arguments of as.data.frame() that our methods do not use. A second
@@ -166,16 +169,18 @@ abort_too_many <- function(call) {
   )
 }
 
-# `known` are the names of arguments that exist.
-abort_no_argument <- function(name, known, call) {
+# `known` are the names of arguments that exist. `hint` is known to fit better
+# than a similar name.
+abort_no_argument <- function(name, known, call, hint = NULL) {
   meant <- meant_argument(name, setdiff(known, "..."))
-  abort_argument(
-    c(
-      "There is no argument {.arg {name}}.",
-      i = if (!is.null(meant)) "Did you mean {.arg {meant}}?"
-    ),
-    call
-  )
+  if (name == "BNPARAM") {
+    hint <- "It is for functions of BiocNeighbors, such as
+             {.fn BiocNeighbors::findKNN}."
+  }
+  if (is.null(hint) && !is.null(meant)) {
+    hint <- "Did you mean {.arg {meant}}?"
+  }
+  abort_argument(c("There is no argument {.arg {name}}.", i = hint), call)
 }
 
 # Maps names of arguments in other packages to ours.
@@ -195,6 +200,7 @@ argument_synonyms <- c(
   blocksize = "chunk_size", batchsize = "chunk_size", tilesize = "chunk_size",
   threshold = "min_similarity", cutoff = "min_similarity",
   mincor = "min_similarity",
+  use = "na", narm = "na", reduction = "dimred", nperm = "permutations",
   radius = "distance", eps = "distance", filename = "file", path = "file"
 )
 
@@ -238,6 +244,7 @@ check_choice <- function(value, choices, arg, synonyms = NULL,
   if (rlang::is_string(value) && value %in% choices) {
     return(value)
   }
+  check_not_collected(value, call)
   # The list is built here, because versions of cli join the last two
   # differently ("and", "or").
   options <- paste0("\"", choices, "\"", collapse = ", ")

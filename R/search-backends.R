@@ -232,10 +232,7 @@ print.fsknn_devices <- function(x, ...) {
 # built in.
 choose_backend <- function(backend, devices, facts = backend_facts(),
                            device_table = cuda_devices, call = caller_env()) {
-  backend <- check_choice(
-    backend, c("auto", "cuda", "cpu"), "backend",
-    synonyms = c(gpu = "cuda"), call = call
-  )
+  backend <- check_backend(backend, call)
   check_device_numbers(devices, call = call)
   if (backend == "cpu" && !is.null(devices)) {
     abort_argument(

@@ -402,7 +402,6 @@ abort_index <- function(index, arg, call) {
   abort_argument(
     c(
       "{.arg {arg}} must be data here, not an index.",
-      x = "This function prepares points itself.",
       i = if (is.null(name)) {
         "Give the data from which the index was made."
       } else {
@@ -477,6 +476,33 @@ format.fsknn_index <- function(x, ...) {
 print.fsknn_index <- function(x, ...) {
   cat(format(x), sep = "\n")
   invisible(x)
+}
+
+#' @export
+summary.fsknn_index <- function(object, ...) {
+  object
+}
+
+#' @export
+dim.fsknn_index <- function(x) {
+  x$size
+}
+
+#' @export
+`[.fsknn_index` <- function(x, ...) {
+  name <- x$made_from
+  abort_argument(
+    c(
+      "An index can't be subset.",
+      i = if (is.null(name)) {
+        "Select from the data, and make another index with {.fn knn_index}."
+      } else {
+        "Select from the data, {.code {name}}, and make another index with
+         {.fn knn_index}."
+      }
+    ),
+    current_env()
+  )
 }
 
 describe_places <- function(index) {

@@ -178,7 +178,7 @@ point_options <- function(points = c("rows", "columns"), assay = NULL,
                           dimred = NULL, na = c("error", "pairwise", "mean"),
                           min_pairs = NULL, constant = c("error", "isolate"),
                           weights = NULL, adjust = NULL, data = NULL, ...) {
-  check_no_more(...)
+  check_no_more(..., .belongs = where_it_belongs)
   collect_options()
 }
 
@@ -345,15 +345,64 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
                         max_device_memory = NULL, max_memory = NULL,
                         progress = NULL, verbose = FALSE, BPPARAM = NULL,
                         checkpoint = NULL, ...) {
-  check_no_more(...)
+  check_no_more(..., .belongs = where_it_belongs)
   collect_options()
 }
 
 # Returns those arguments that the caller's own call gives.
 collect_options <- function(frame = caller_env()) {
   call <- match.call(rlang::caller_fn(), rlang::caller_call())
-  given <- as.character(names(call)[-1])
-  structure(mget(given, envir = frame), class = "fsknn_options")
+  given <- mget(as.character(names(call)[-1]), envir = frame)
+  check_collected(given, frame)
+  structure(given, class = "fsknn_options")
+}
+
+# Checks options that need neither data nor other options. NULL is the default.
+check_collected <- function(given, call) {
+  checks <- list(
+    points = function(value) check_input(points = value, call = call),
+    assay = function(value) check_input(assay = value, call = call),
+    dimred = function(value) check_input(dimred = value, call = call),
+    na = function(value) check_choice(value, na_choices, "na", call = call),
+    constant = function(value) check_constant(value, call),
+    backend = function(value) check_backend(value, call),
+    devices = function(value) check_device_numbers(value, call = call),
+    num_threads = function(value) check_num_threads(value, call = call),
+    chunk_size = function(value) check_chunk_size(value, call = call),
+    max_device_memory = function(value) check_device_memory(value, call = call),
+    max_memory = function(value) check_max_memory(value, call = call),
+    progress = function(value) check_progress(value, call = call),
+    verbose = function(value) check_flag(value, "verbose", call = call)
+  )
+  given <- Filter(Negate(is.null), given)
+  for (name in intersect(names(checks), names(given))) {
+    checks[[name]](given[[name]])
+  }
+}
+
+check_constant <- function(constant, call) {
+  check_choice(constant, c("error", "isolate"), "constant", call = call)
+}
+
+# The hardware is checked where the search runs.
+check_backend <- function(backend, call) {
+  check_choice(
+    backend, c("auto", "cuda", "cpu"), "backend", synonyms = c(gpu = "cuda"),
+    call = call
+  )
+}
+
+# Says where an argument belongs that the other function of options has, or that
+# is one of the functions that take options.
+where_it_belongs <- function(name) {
+  if (name %in% names(formals(point_options))) {
+    "It is one of {.fn point_options}."
+  } else if (name %in% names(formals(run_options))) {
+    "It is one of {.fn run_options}."
+  } else if (name %in% names(formals(knn_search))) {
+    "It is an argument of the function that takes the options, such as
+     {.fn knn_search}."
+  }
 }
 
 #' @export
@@ -419,7 +468,7 @@ triple_verbs <- c(
   "threshold_triples", "nearest_triples", "triple_histogram"
 )
 
-# Options that verbs do not take, and why.
+# Options that verbs do not take, why, and what to do instead.
 exceptions <- list(
   list(
     verbs = c(
@@ -430,7 +479,7 @@ exceptions <- list(
   ),
   list(
     verbs = "knn_index", options = c("BPPARAM", "checkpoint"),
-    why = "It does not search. Give them to the search."
+    why = "It does not search.", cure = "Give it to the search."
   ),
   list(
     verbs = "knn_impute_error", options = "checkpoint",
@@ -456,8 +505,9 @@ exceptions <- list(
   list(
     verbs = c("knn_impute", "knn_impute_error"),
     options = c("na", "constant", "dimred", "weights", "adjust", "data"),
-    why = "Rows with missing values are compared over the columns that both
-           have, which excludes these."
+    why = "Rows are compared over the columns where both have values, without
+           weights or adjustment. Other treatments of missing values or
+           constant rows, and reduced dimensions, are not supported."
   ),
   list(
     verbs = "module_summary",
@@ -487,7 +537,9 @@ exceptions <- list(
   ),
   list(
     verbs = "compare_neighbours", options = c("adjust", "data"),
-    why = "Groups would have residuals of their own in each permutation."
+    why = "Groups would have residuals of their own in each permutation.",
+    cure = "Adjust {.arg x} beforehand, for example by
+            {.fn limma::removeBatchEffect}."
   )
 )
 
@@ -582,11 +634,17 @@ options_given <- function(verb, ..., .call = caller_env()) {
 option_list <- function(verb, ..., .call) {
   given <- rlang::list2(...)
   names <- rlang::names2(given)
+  for (options in given[names != "options"]) {
+    check_not_collected(options, .call)
+  }
   if (any(names == "")) {
     abort_too_many(.call)
   }
   collected <- names == "options"
   for (options in given[collected]) {
+    if (is_list_of_collected(options)) {
+      options <- do.call(c, unname(options))
+    }
     if (!inherits(options, "fsknn_options")) {
       was <- describe_value(options)
       abort_argument(
@@ -609,11 +667,34 @@ option_list <- function(verb, ..., .call) {
   given
 }
 
+is_list_of_collected <- function(options) {
+  is.list(options) && !is.object(options) && length(options) > 0 &&
+    all(vapply(options, inherits, NA, "fsknn_options"))
+}
+
+# Collected options have no place but `options`.
+check_not_collected <- function(value, call) {
+  if (inherits(value, "fsknn_options")) {
+    abort_argument(
+      c(
+        "Options of {.fn point_options} and {.fn run_options} must be given by
+         the name {.arg options}.",
+        i = "Give them as {.code options = c(...)}."
+      ),
+      call
+    )
+  }
+}
+
 check_takes <- function(verb, name, call) {
   entry <- entry_for(exceptions, verb, name)
   if (!is.null(entry)) {
     abort_argument(
-      c("{.fn {verb}} does not take {.arg {name}}.", x = entry$why), call
+      c(
+        "{.fn {verb}} does not take {.arg {name}}.",
+        x = entry$why, i = entry$cure
+      ),
+      call
     )
   }
   if (!name %in% option_names()) {
@@ -705,9 +786,7 @@ check_each_option <- function(given, verb, call) {
     na = missing$na,
     min_pairs = missing$min_pairs,
     sign = check_sign(given$sign %||% "signed", metric, call = call),
-    constant = check_choice(
-      get("constant"), c("error", "isolate"), "constant", call = call
-    ),
+    constant = check_constant(get("constant"), call),
     chunk_size = check_chunk_size(given$chunk_size, call = call),
     num_threads = check_num_threads(given$num_threads, call = call),
     max_device_memory = check_device_memory(

@@ -159,6 +159,12 @@ test_that("an argument by another name is told its own", {
     expect_identical(meant(name, known), "num_threads", info = name)
   }
   expect_identical(meant("method", known), "metric")
+  expect_identical(meant("use", known), "na")
+  expect_identical(meant("na.rm", known), "na")
+  expect_identical(meant("reduction", known), "dimred")
+  expect_identical(
+    meant("nperm", names(formals(nearest_to))), "permutations"
+  )
   expect_identical(meant("use_gpu", known), "backend")
   expect_identical(meant("chunk", known), "chunk_size")
   expect_identical(meant("max_mem", known), "max_memory")

@@ -363,6 +363,20 @@ test_that("other verbs name the data to use instead of an index", {
   expect_messages(knn_release(genes))
 })
 
+test_that("an index has the size of its points, and can't be subset", {
+  genes <- index_data()$x
+  index <- knn_index(genes, backend = "cpu")
+  expect_identical(summary(index), index)
+  expect_identical(dim(index), dim(genes))
+  expect_false(is.matrix(index))
+  expect_messages({
+    index[1:2, ]
+    knn_index(genes + 1, backend = "cpu")[1:2, ]
+  })
+  knn_release(index)
+  expect_identical(dim(index), dim(genes))
+})
+
 test_that("an index prepares its points once", {
   data <- index_data()
   index <- knn_index(data$x, backend = "cpu")

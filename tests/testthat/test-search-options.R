@@ -147,6 +147,33 @@ test_that("collected options are those given by name", {
   })
 })
 
+test_that("both kinds of collected options may be in a list", {
+  x <- replace(random_matrix(30, 8), 3, NA)
+  point <- point_options(na = "mean")
+  run <- run_options(backend = "cpu", num_threads = 1)
+  wanted <- knn_graph(x, 2, options = c(point, run))
+  expect_identical(knn_graph(x, 2, options = list(point, run)), wanted)
+  expect_identical(knn_graph(x, 2, options = list(a = point, b = run)), wanted)
+})
+
+test_that("options are checked when they are collected", {
+  expect_messages({
+    run_options("gpu")
+    run_options(num_threads = 0)
+    run_options(devices = 0.5)
+    run_options(max_memory = "lots")
+    point_options("colums")
+    point_options(na = "skip", constant = "isolate")
+    point_options(constant = NA)
+  })
+  # Defaults, and all choices of one, are values.
+  expect_length(
+    run_options(backend = c("auto", "cuda", "cpu"), num_threads = NULL), 2
+  )
+  # The hardware is checked where the search runs.
+  expect_length(run_options("cuda", devices = 99L), 2)
+})
+
 test_that("predictions and mutual pairs are adjusted as neighbours are", {
   age <- c(3, 1, 4, 1, 5, 9, 2, 6)
   x <- random_matrix(40, 8) + outer(1:40 / 10, age)
@@ -181,7 +208,19 @@ test_that("wrong options are errors that say which", {
     knn_search(x, 2, options = list(na = "mean"))
     point_options(nonsense = 1)
     run_options(bakend = "cpu")
+    point_options(num_threads = 2)
+    run_options(na = "mean")
+    point_options(metric = "cosine")
+    knn_graph(x, k = 2, point_options(na = "mean"))
+    knn_graph(x, point_options(na = "mean"))
+    knn_graph(x, 2, "pearson", "signed", run_options("cpu"))
+    knn_graph(x, 2, point_options = point_options(na = "mean"))
+    knn_graph(x, 2, options = list(run_options("cpu"), 1))
+    knn_graph(x, 2, BNPARAM = 1)
     nearest_to(x, 1, 2, checkpoint = "folder")
+    knn_index(x, checkpoint = "folder")
+    knn_impute(x, 2, weights = 1:5)
+    compare_neighbours(x, gl(2, 5), 2, adjust = 1:5)
     knn_plan(c(10, 5), 2, devices_per_host = 2)
   })
 })

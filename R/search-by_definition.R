@@ -27,7 +27,10 @@ naive_distance <- function(x, y = x, metric, sign = "signed") {
     metric,
     pearson = ,
     spearman = distance_of_r(
-      stats::cor(t(scale_rows(x)), t(scale_rows(y)), method = metric), sign
+      # Isolated points are constant.
+      suppressWarnings(
+        stats::cor(t(scale_rows(x)), t(scale_rows(y)), method = metric)
+      ), sign
     ),
     bicor = distance_of_r(
       tcrossprod(biweight_rows(x), biweight_rows(y)), sign

@@ -39,7 +39,7 @@
 #' @param queries Are the rows queries, or only some of the points (default:
 #'   `FALSE`)?
 #'
-#' @returns A list of class `fsknn_recall`, which prints as two lines:
+#' @returns A list of class `fsknn_recall`, which prints as a summary:
 #'   * `recall`, `at_most`: the share over all neighbours, from 0 to 1. The two
 #'     differ only if ties are unknown: see "Ties";
 #'   * `per_point`: a data frame with `recall` and `at_most` of each point. They
@@ -47,7 +47,9 @@
 #'   * `perfect`: the share of points with a recall of 1;
 #'   * `k`: the number of neighbours, or one number for each point if they
 #'     differ;
-#'   * `num_points`: the number of points compared.
+#'   * `num_points`: the number of points compared;
+#'   * `metric`: the metric of `exact`, or `NULL` if `exact` does not remember
+#'     its search.
 #' @section Errors:
 #' An error of class `fsknn_argument_error` means that
 #' * neighbours have an unknown shape, or are for different numbers of points;
@@ -93,10 +95,21 @@ knn_recall <- function(approx, exact, ..., queries = FALSE) {
       at_most = sum(hits$most) / sum(hits$k),
       perfect = mean(per_point$recall == 1, na.rm = TRUE),
       k = if (length(sizes) == 1) sizes else hits$size,
-      num_points = sum(hits$k > 0), per_point = per_point
+      num_points = sum(hits$k > 0), per_point = per_point,
+      metric = metric_of_search(exact)
     ),
     class = "fsknn_recall"
   )
+}
+
+# Returns "pearson (signed)", or NULL for neighbours without a record.
+metric_of_search <- function(nn) {
+  facts <- searched_of(nn)
+  if (!is.null(facts$metric)) {
+    describe_metric(
+      facts$metric, facts$sign, facts$weighted, facts$num_covariates
+    )
+  }
 }
 
 # Returns for each row the number of its true neighbours to find (k), and of the
@@ -302,7 +315,8 @@ format.fsknn_recall <- function(x, ...) {
     paste0(
       "Points with all neighbours found: ", if (is_range) "at least ",
       percent(x$perfect)
-    )
+    ),
+    if (!is.null(x$metric)) paste("Exact neighbours:", x$metric)
   )
 }
 

@@ -90,11 +90,11 @@ knn_verify <- function(result, x, n = 100, ..., query = NULL, metric = NULL,
     tolerance <- max(tolerance, 2^-23)
   }
   asked <- facts$request
-  data <- read_verified(x, query, facts)
+  data <- read_verified(result, x, query, facts)
   of <- asked$query_self %||% asked$subset %||% seq_len(nrow(data$rows))
   rows <- spread_rows(length(of), n)
   check_all_rows(result, length(of))
-  found <- rows_of_result(result, rows, of, data$names)
+  found <- rows_of_result(result, rows, of, data$names, asked)
   # Distances of some rows at a time take up to 256 MB.
   groups <- split(rows, (seq_along(rows) - 1) %/% ceiling(
     2^25 / nrow(data$points)
@@ -134,8 +134,17 @@ facts_to_verify <- function(result, metric, sign, call = caller_env()) {
   }
   if (!is.null(why)) {
     given <- describe_type(result)
+    is_other <- !any(startsWith(class(result), "fsknn_"))
     abort_argument(
-      c("{.arg result}, {given}, can't be computed again.", x = why), call
+      c(
+        "{.arg result}, {given}, can't be computed again.",
+        x = why,
+        i = if (is_other) {
+          "For neighbours of another package, give {.code as_knn(result)} and
+           {.arg metric}."
+        }
+      ),
+      call
     )
   }
   if (has_record) {
@@ -150,7 +159,7 @@ facts_to_verify <- function(result, metric, sign, call = caller_env()) {
 }
 
 # Reads points and queries as the search did, into memory.
-read_verified <- function(x, query, facts, call = caller_env()) {
+read_verified <- function(result, x, query, facts, call = caller_env()) {
   wants_query <- facts$num_queries > 0
   if (length(wants_query) == 1 && wants_query == is.null(query)) {
     abort_argument(
@@ -162,6 +171,7 @@ read_verified <- function(x, query, facts, call = caller_env()) {
       call
     )
   }
+  check_same_container(x, query, facts$input, call)
   options <- list(
     input = facts$input %||% check_input(),
     metric = metric_facts(facts$metric)
@@ -187,9 +197,79 @@ read_verified <- function(x, query, facts, call = caller_env()) {
       call
     )
   }
+  names <- point_names(search$points)
+  row_names <- if (is.null(queries)) names else point_names(search$queries)
+  at <- order_of_result(result, row_names, !is.null(queries), facts, call)
+  if (!is.null(at) && is.null(queries)) {
+    points <- points[at, , drop = FALSE]
+    names <- names[at]
+  } else if (!is.null(at)) {
+    queries <- queries[at, , drop = FALSE]
+  }
   list(
     points = points, queries = queries, rows = queries %||% points,
-    names = point_names(search$points)
+    names = names
+  )
+}
+
+check_same_container <- function(x, query, input, call) {
+  taken_from <- unlist(input[c("assay", "dimred")])
+  if (length(taken_from) == 0 || is_index(x) || is_container(x) ||
+        is_container(query)) {
+    return(invisible())
+  }
+  given <- describe_type(x)
+  element <- describe_element(taken_from)
+  abort_argument(
+    c(
+      "{.arg x} must be the container that was searched, not {given}.",
+      x = "{.arg result} is of its {element}."
+    ),
+    call
+  )
+}
+
+# Returns the order of points (or queries) with these names that is the order of
+# the result, or NULL if they are in this order or one of both has no names.
+order_of_result <- function(result, names, are_queries, facts, call) {
+  names <- real_names(names)
+  asked <- facts$request
+  at <- seq_along(names)
+  known <- if (inherits(result, "fsknn_nearest")) {
+    at <- result$index
+    result$name
+  } else if (is.data.frame(result)) {
+    at <- setdiff(at, attr(result, "left_out")$point)
+    vertex_table(attr(result, "vertices"))$name
+  } else {
+    at <- asked$query_self %||% asked$subset %||% at
+    names_of_rows(result$index)
+  }
+  if (is.null(names) || !is.character(known) || is.null(real_names(known)) ||
+        length(known) != length(at) || identical(names[at], known)) {
+    return(NULL)
+  }
+  arg <- if (are_queries) "query" else "x"
+  one <- if (are_queries) "query" else "point"
+  if (length(known) == length(names) && !anyDuplicated(at)) {
+    return(match_order(names, known, words_of_result(arg, one), call))
+  }
+  other <- which(is.na(names[at]) | names[at] != known)[[1]]
+  abort_argument(
+    c(
+      "{.arg {arg}} must have its points in the order of the search.",
+      x = "Point {at[[other]]} was {.val {known[[other]]}}, and is
+           {.val {names[at[[other]]]}}."
+    ),
+    call
+  )
+}
+
+words_of_result <- function(arg, one) {
+  list(
+    must = "The points of {.arg {words$arg}} must have the names that
+            {.arg result} has, each once.",
+    arg = arg, one = one, lacks = "{?is/are} not there"
   )
 }
 
@@ -217,9 +297,9 @@ spread_rows <- function(count, n) {
 }
 
 # Returns a function that takes a row of the result and returns its neighbours.
-rows_of_result <- function(result, rows, of, names) {
+rows_of_result <- function(result, rows, of, names, asked) {
   if (is.data.frame(result)) {
-    return(rows_of_table(result, rows, of, names))
+    return(rows_of_table(result, rows, of, names, asked))
   }
   as_lists <- is.list(result$index)
   part <- lapply(result[c("index", "distance")], function(part) {
@@ -235,7 +315,9 @@ rows_of_result <- function(result, rows, of, names) {
 }
 
 # For edges and the table of nearest_to(). An undirected edge is in both rows.
-rows_of_table <- function(result, rows, of, names, call = caller_env(2)) {
+rows_of_table <- function(result, rows, of, names, asked,
+                          call = caller_env(2)) {
+  check_complete(result, call)
   number <- function(ends) {
     if (is.numeric(ends)) ends else match(ends, names)
   }
@@ -250,6 +332,9 @@ rows_of_table <- function(result, rows, of, names, call = caller_env(2)) {
   if (anyNA(from) || anyNA(to)) {
     abort_argument("{.arg x} must have the names that {.arg result} has.", call)
   }
+  if (is.null(asked$within)) {
+    check_table_order(result, match(from, of), asked, call)
+  }
   forth <- which(from %in% of[rows])
   back <- if (is_undirected(result)) which(to %in% of[rows])
   at <- c(forth, back)
@@ -258,6 +343,40 @@ rows_of_table <- function(result, rows, of, names, call = caller_env(2)) {
   )
   places <- split(seq_along(at), factor(c(from[forth], to[back]), of[rows]))
   function(row) lapply(ends, `[`, places[[match(row, rows)]])
+}
+
+# The record of a search has the number of rows of its table.
+check_complete <- function(result, call) {
+  num_rows <- searched_of(result)$num_rows
+  if (is.null(num_rows) || nrow(result) == num_rows) {
+    return(invisible())
+  }
+  there <- format_count(nrow(result))
+  rows <- if (inherits(result, "fsknn_edges")) "edge" else "row"
+  abort_argument(
+    c(
+      "{.arg result} must be complete, as the search returned it.",
+      x = "{there} of {tally(num_rows, rows)} {cli::qty(nrow(result))}{?is/are}
+           there."
+    ),
+    call
+  )
+}
+
+# Rows must be in order of point, then rank (which starts anew in each block).
+check_table_order <- function(result, at, asked, call) {
+  step <- diff(at)
+  falls <- if (is.null(asked$blocks)) diff(result$rank %||% at) < 0 else FALSE
+  if (any(step < 0 | step == 0 & falls, na.rm = TRUE)) {
+    rows <- if (inherits(result, "fsknn_edges")) "edges" else "rows"
+    abort_argument(
+      c(
+        "{.arg result} must be complete, as the search returned it.",
+        x = "Its {rows} are in another order."
+      ),
+      call
+    )
+  }
 }
 
 distance_to_all <- function(data, of, facts) {
@@ -417,11 +536,32 @@ print.fsknn_verified <- function(x, ..., n = 5) {
   cat(format(x), sep = "\n")
   if (nrow(x$differences) > 0) {
     cat("Differences:\n")
-    print(utils::head(x$differences, n), row.names = FALSE, ...)
+    print_differences(utils::head(x$differences, n), ...)
     more <- nrow(x$differences) - n
     if (more > 0) {
       cat("... and ", format_count(more), " more\n", sep = "")
     }
+    is_rounded <- x$largest > x$tolerance && x$largest <= 1e-5
+    if (is_rounded && "other distance" %in% x$differences$problem) {
+      # Single precision also rounds coordinates, which may exceed distances.
+      cat(
+        "For distances in single precision, use `tolerance = ",
+        if (x$largest <= 1e-6) "1e-6" else "1e-5", "`.\n", sep = ""
+      )
+    }
   }
   invisible(x)
+}
+
+# Distances have enough digits to show that they differ.
+print_differences <- function(shown, ..., digits = NULL) {
+  given <- shown$distance
+  known <- shown$recomputed
+  differ <- which(given != known & shown$problem == "other distance")
+  for (enough in max(3, getOption("digits")):16) {
+    if (all(signif(given[differ], enough) != signif(known[differ], enough))) {
+      break
+    }
+  }
+  print(shown, row.names = FALSE, digits = digits %||% enough, ...)
 }

@@ -16,7 +16,9 @@ searched_of <- function(x) {
 
 # Adds the record of a search to its result.
 with_searched <- function(result, search) {
-  attr(result, "searched") <- new_searched(facts_of_search(search))
+  facts <- facts_of_search(search)
+  facts$num_rows <- if (is.data.frame(result)) nrow(result)
+  attr(result, "searched") <- new_searched(facts)
   result
 }
 

@@ -153,6 +153,19 @@ test_that("a point's missing neighbours are none to be found", {
   expect_identical(found$num_points, 3L)
 })
 
+test_that("the metric of the exact search is told", {
+  x <- random_matrix(30, 6)
+  exact <- knn_search(x, 4, "spearman", "negative")
+  found <- knn_recall(knn_search(x, 4, "euclidean"), exact)
+  expect_identical(found$metric, "spearman (negative)")
+  expect_identical(
+    format(found)[[3]], "Exact neighbours: spearman (negative)"
+  )
+  other <- knn_recall(exact, as_knn(exact))
+  expect_null(other$metric)
+  expect_length(format(other), 2)
+})
+
 test_that("queries and some of the points are compared as they are", {
   x <- random_matrix(100, 6)
   some <- knn_search(x, 3, metric = "euclidean", subset = 60:63)

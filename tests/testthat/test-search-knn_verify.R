@@ -19,6 +19,15 @@ expect_problems <- function(found, row, neighbour, problem) {
   )
 }
 
+# Edges of a search that found fewer of them.
+found_fewer <- function(edges, rows) {
+  facts <- searched_of(edges)
+  facts$num_rows <- NULL
+  edges <- edges[rows, ]
+  attr(edges, "searched") <- new_searched(facts)
+  edges
+}
+
 test_that("each verb's answer agrees, under every metric and sign", {
   raw <- random_matrix(60, 9)
   block <- rep(c("b", "c", "a"), 20)
@@ -58,6 +67,18 @@ test_that("hard points agree", {
     for (metric in c("pearson", "bicor", "euclidean", "canberra")) {
       agrees(knn_search(x, 5, metric, constant = "isolate"), x)
     }
+  }
+})
+
+test_that("isolated points are no neighbours, and cause no warning", {
+  x <- random_matrix(40, 6)
+  dimnames(x) <- list(paste0("g", 1:40), NULL)
+  x[3, ] <- 1
+  for (metric in c("pearson", "spearman")) {
+    expect_silent({
+      agrees(knn_search(x, 4, metric, constant = "isolate"), x)
+      agrees(knn_graph(x, 4, metric, constant = "isolate"), x)
+    })
   }
 })
 
@@ -168,10 +189,14 @@ test_that("an edge that is dropped is told, at both ends if undirected", {
   dimnames(x) <- list(paste0("g", 1:40), NULL)
   edges <- knn_graph(x, 4)
   to <- match(edges$to, rownames(x))
-  expect_problems(problems(edges[-6, ], x), 2L, to[[6]], "missing")
+  expect_problems(
+    problems(found_fewer(edges, -6), x), 2L, to[[6]], "missing"
+  )
   graph <- threshold_graph(x, 0.6)
   ends <- match(c(graph$from[[5]], graph$to[[5]]), rownames(x))
-  expect_problems(problems(graph[-5, ], x), ends, rev(ends), "missing")
+  expect_problems(
+    problems(found_fewer(graph, -5), x), ends, rev(ends), "missing"
+  )
   within <- within_search(x, 0.4)
   row <- which(lengths(within$index) > 1)[[1]]
   out <- within$index[[row]][[2]]
@@ -267,4 +292,76 @@ test_that("what can't be computed again is refused in words", {
   dimnames(x) <- list(paste0("g", 1:30), NULL)
   named <- knn_graph(x, 4)
   expect_messages(knn_verify(named, unname(x)))
+})
+
+test_that("a part of a result, or another order of it, is refused", {
+  x <- random_matrix(300, 6)
+  edges <- knn_graph(x, 4)
+  graph <- threshold_graph(x[1:30, ], 0.6)
+  expect_messages({
+    knn_verify(edges[edges$rank < 3, ], x)
+    knn_verify(edges[1, ], x)
+    knn_verify(edges[nrow(edges):1, ], x)
+    knn_verify(edges[order(edges$from, -edges$rank), ], x)
+    knn_verify(nearest_to(x, 1:2, 3)[-1, ], x)
+    knn_verify(nearest_to(x, 1:2, 3)[6:1, ], x)
+  })
+  expect_error(
+    knn_verify(graph[-1, ], x[1:30, ]), class = "fsknn_argument_error"
+  )
+  agrees(graph[rev(seq_len(nrow(graph))), ], x[1:30, ])
+  agrees(knn_graph(x, 2, subset = c(9, 3)), x)
+})
+
+test_that("points and queries in another order are matched by name", {
+  x <- random_matrix(40, 6)
+  rownames(x) <- paste0("g", 1:40)
+  back <- x[40:1, ]
+  agrees(knn_search(x, 4), back)
+  agrees(knn_search(x, rep(2:3, 20)), back)
+  agrees(within_search(x, 0.4), back)
+  agrees(knn_graph(x, 4), back)
+  agrees(threshold_graph(x, 0.6), back)
+  agrees(knn_search(x, 2, block = rep(1:2, each = 20)), back)
+  agrees(knn_search(t(x), 4, points = "columns"), t(back))
+  agrees(knn_query(x, x[1:9, ], 4), x, query = x[9:1, ])
+  agrees(knn_search(x, 4), unname(x))
+  expect_messages({
+    knn_verify(knn_search(x, 4, subset = 1:3), back)
+    knn_verify(nearest_to(x, "g3", 4), back)
+    knn_verify(knn_search(x, 4), `rownames<-`(x, paste0("g", 2:41)))
+  })
+})
+
+test_that("distances in single precision are shown, with their tolerance", {
+  x <- matrix(c(0, 1, 3, 7, 12), 5)
+  found <- knn_search(x, 1, "euclidean")
+  found$distance[] <- found$distance * c(1 + 2^-24, 1, 1, 1, 1)
+  expect_snapshot(knn_verify(found, x))
+  found$distance[1, 1] <- 1 + 3e-6
+  expect_match(
+    utils::capture.output(print(knn_verify(found, x))), "tolerance = 1e-5",
+    all = FALSE
+  )
+  found$distance[] <- found$distance * c(1.5, 1, 1, 1, 1)
+  expect_false(any(grepl(
+    "single", utils::capture.output(print(knn_verify(found, x)))
+  )))
+})
+
+test_that("a container's matrix is not taken for the container", {
+  skip_if_not_installed("SummarizedExperiment")
+  x <- random_matrix(30, 6)
+  set <- SummarizedExperiment::SummarizedExperiment(list(a = x, b = x^3))
+  found <- knn_search(set, 3, assay = "b")
+  expect_messages(
+    knn_verify(found, SummarizedExperiment::assay(set, "b"))
+  )
+})
+
+test_that("the shapes of other packages are led to as_knn()", {
+  x <- random_matrix(30, 6)
+  other <- as_knn(knn_search(x, 3), "FNN")
+  expect_messages(knn_verify(unclass(other), x))
+  agrees(as_knn(unclass(other)), x, metric = "pearson")
 })

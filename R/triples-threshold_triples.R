@@ -36,8 +36,8 @@
 #' at least 4 - 3 / t. So above 0.75 each triple is a triangle of a threshold
 #' graph, and few triples need to be compared. This is `path = "pairs"`. `"all"`
 #' compares all triples: n (n - 1) (n - 2) / 6 times the number of features.
-#' `"auto"` chooses by a sample of the points, which [`plan = TRUE`][triple_plans] and
-#' `verbose = TRUE` report.
+#' `"auto"` chooses by a sample of the points, which
+#' [`plan = TRUE`][triple_plans] and `verbose = TRUE` report.
 #'
 #' **GPUs.** Each GPU holds all points, at ten bytes a value. With `"pairs"`, a
 #' GPU excludes, for each point, the other points whose pair with it is too

@@ -168,8 +168,8 @@ as.data.frame.fsknn_cluster_plan <- function(x, row.names = NULL,
 #' @method simulate fsknn_cluster_plan
 #' @export
 #' @examples
-#' plan <- knn_plan(c(2e6, 1000), k = 20, hosts = 20, num_threads = 8,
-#'                  failures = 0.5)
+#' hosts <- host_options(20, failures = 0.5)
+#' plan <- knn_plan(c(2e6, 1000), k = 20, hosts = hosts, num_threads = 8)
 #' plan
 #' runs <- simulate(plan, nsim = 5)
 #' runs

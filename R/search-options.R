@@ -349,10 +349,14 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
   collect_options()
 }
 
-# Returns those arguments that the caller's own call gives.
+# Returns those arguments of the caller that are given. Its call does not show
+# them where a wrapper passes its own `...` on.
 collect_options <- function(frame = caller_env()) {
-  call <- match.call(rlang::caller_fn(), rlang::caller_call())
-  given <- mget(as.character(names(call)[-1]), envir = frame)
+  names <- setdiff(names(formals(rlang::caller_fn())), "...")
+  given <- Filter(function(name) {
+    !eval(call("missing", as.name(name)), frame)
+  }, names)
+  given <- mget(given, envir = frame)
   check_collected(given, frame)
   structure(given, class = "fsknn_options")
 }
@@ -415,9 +419,10 @@ c.fsknn_options <- function(...) {
 
 #' @export
 print.fsknn_options <- function(x, ...) {
-  cat("Options of fsknn:", if (length(x) == 0) "none", "
-")
-  utils::str(unclass(x), no.list = TRUE, give.attr = FALSE)
+  cat("Options of fsknn:", if (length(x) == 0) " none", "\n", sep = "")
+  if (length(x) > 0) {
+    utils::str(unclass(x), no.list = TRUE, give.attr = FALSE)
+  }
   invisible(x)
 }
 
@@ -475,7 +480,7 @@ exceptions <- list(
       "nearest_to", "pair_histogram", "compare_neighbours", "module_summary"
     ),
     options = c("BPPARAM", "checkpoint"),
-    why = "Its work is too short, or too connected, to be divided into tasks."
+    why = "Its work is not divided into tasks."
   ),
   list(
     verbs = "knn_index", options = c("BPPARAM", "checkpoint"),
@@ -514,7 +519,7 @@ exceptions <- list(
     options = c(
       "weights", "chunk_size", "max_device_memory", "verbose", "min_pairs"
     ),
-    why = "Eigengenes have no neighbours."
+    why = "It computes eigengenes, without weights and without a search."
   ),
   list(
     verbs = c("knn_query", "within_query"), options = "subset",

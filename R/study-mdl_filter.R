@@ -23,7 +23,7 @@
 #' @section Rows of pure noise:
 #' The criterion is not a test, and some rows without any relation to the class
 #' are kept. With two equal classes of normal values, it keeps about 10% of such
-#' rows with 6 samples, 3% with 20 and 0.3% with 295. A row without a cut may
+#' rows with 6 samples, 2.5% with 20 and 0.3% with 296. A row without a cut may
 #' still be related to the class: no cut is worth its description.
 #'
 #' @param x Features (genes, probes) in rows and samples in columns. It is a

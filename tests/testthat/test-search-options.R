@@ -198,6 +198,20 @@ test_that("predictions and mutual pairs are adjusted as neighbours are", {
   )
 })
 
+test_that("options are collected through a wrapper, too", {
+  wrapper <- function(...) run_options(...)
+  expect_identical(wrapper(backend = "cpu"), run_options(backend = "cpu"))
+  expect_identical(
+    do.call(point_options, list(na = "mean")), point_options(na = "mean")
+  )
+  inner <- function(x, ...) knn_search(x, 2, ...)
+  x <- random_matrix(20, 4)
+  expect_identical(
+    inner(x, options = wrapper(backend = "cpu"), metric = "euclidean"),
+    knn_search(x, 2, "euclidean", backend = "cpu")
+  )
+})
+
 test_that("wrong options are errors that say which", {
   x <- random_matrix(10, 5)
   expect_messages({

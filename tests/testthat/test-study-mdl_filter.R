@@ -273,6 +273,16 @@ test_that("the print says what was kept", {
   })
 })
 
+test_that("the shares of noise rows that are kept are those of the help", {
+  kept <- function(samples) {
+    noise <- withr::with_seed(1, matrix(stats::rnorm(2e4 * samples), 2e4))
+    mean(mdl_filter(noise, rep(1:2, each = samples / 2))$keep)
+  }
+  expect_equal(kept(6), 0.10, tolerance = 0.1)
+  expect_equal(kept(20), 0.025, tolerance = 0.1)
+  expect_equal(kept(296), 0.003, tolerance = 0.2)
+})
+
 test_that("probes of 78 patients are filtered as by the naive reference", {
   data <- read_nki295("vantveer78_876.rds")
   x <- data$expr / data$scale

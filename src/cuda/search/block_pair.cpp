@@ -286,7 +286,7 @@ bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
   const std::int64_t num_rows = static_cast<std::int64_t>(places.size());
   if (num_rows == 0) return true;
   if (work_.filter.usable())
-    stats_.rows_redone += static_cast<double>(num_rows);
+    stats_.rows_recomputed += static_cast<double>(num_rows);
   const std::int64_t most_rows = std::min(
       {kChunkSide, whole_tiles(num_rows),
        std::max(kChunkUnit, kMostEntries / work_.k / kChunkUnit * kChunkUnit)});

@@ -237,7 +237,7 @@ bool FilterPhase::collect(FilteredGraph& found, Stats& stats) {
     }
     first[own + 1] = first[own] + count;
   }
-  stats.rows_redone = static_cast<double>(found.redone.size());
+  stats.rows_recomputed = static_cast<double>(found.redone.size());
   stats.pairs_exact = static_cast<double>(first.back());
   found.pairs =
       WaitingList(own_places_, first, WaitingList::Where::device, stream);

@@ -303,7 +303,7 @@ bool redo_in_doubles(const HeldSearch& held,
 
 bool redo_held(const HeldSearch& held, const RedoneRows& rows,
                const Stream& stream, Stats& stats) {
-  stats.rows_redone += static_cast<double>(rows.size());
+  stats.rows_recomputed += static_cast<double>(rows.size());
   if (rows.size() == 0) return true;
   std::vector<std::int32_t> left = rows.places;
   if (WideFilter::helps(held.lists)) {

@@ -146,7 +146,7 @@ bool RowRangePhase::run(FilteredGraph& found, Stats& stats) {
   stats.filter = filter_->numbers();
   stats.pairs_filtered = owned * met;
   stats.pairs_exact = static_cast<double>(found.pairs.num_pairs());
-  stats.rows_redone = redone;
+  stats.rows_recomputed = redone;
   if (redone == 0 || wider_capacity(shape_.capacity) == shape_.capacity)
     return true;
   stats.pairs_filtered += redone * met;

@@ -1,7 +1,6 @@
 #include "cuda/search/lists_by_filter.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "core/base/pieces.hpp"
@@ -10,15 +9,6 @@
 
 namespace fsknn {
 namespace cuda {
-namespace {
-
-std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
-  std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), static_cast<std::int32_t>(first));
-  return numbers;
-}
-
-}  // namespace
 
 ListsByFilter::ListsByFilter(const Search& search, Workers& workers,
                              const Room& room)

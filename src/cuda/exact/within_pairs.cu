@@ -20,8 +20,7 @@ using Block = ExactBlock<kThreads>;
 // none.
 template <class Rule>
 __global__ void __launch_bounds__(kThreads)
-    rerank_candidates(const PairsToRerank step) {
-  constexpr bool unit = std::is_base_of<UnitDot<Rule::sign>, Rule>::value;
+    rerank_candidates(const PairsToRerank step, const Rule rule) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int part = static_cast<int>(threadIdx.x) % Block::pair_threads;
   const int own = static_cast<int>(threadIdx.x) / Block::pair_threads;
@@ -40,7 +39,8 @@ __global__ void __launch_bounds__(kThreads)
         step.padded, part);
     const double value = found_value<Rule>(sum, step.row_sums[row],
                                            step.column_sums[column], step.undo);
-    const double distance = unit ? Rule::finish(value, 0.0, 0.0) : value;
+    const double distance =
+        is_unit_rule<Rule> ? rule.finish(value, 0.0, 0.0) : value;
     const double column_limit = step.column_limits == nullptr
                                     ? -CUDART_INF
                                     : step.column_limits[column];
@@ -63,8 +63,8 @@ void start_reranking_pairs(const MetricEntry& metric, const PairsToRerank& step,
   if (step.count == 0) return;
   const unsigned grid = static_cast<unsigned>(std::min<std::int64_t>(
       (step.count + Block::pairs - 1) / Block::pairs, 1 << 16));
-  with_pair_rule(metric, [&](auto rule) {
-    rerank_candidates<decltype(rule)><<<grid, kThreads, 0, stream>>>(step);
+  with_any_sign(metric, [&](auto rule) {
+    rerank_candidates<<<grid, kThreads, 0, stream>>>(step, rule);
   });
   CUDA_CHECK(cudaGetLastError());
 }

@@ -10,8 +10,6 @@
 
 namespace fsknn {
 namespace cuda {
-namespace {}  // namespace
-
 /// A band of a chunk's rows, and the pairs within the limits. Device memory.
 struct Band {
   const double* values = nullptr;  ///< [rows x stride] of the chunk
@@ -33,8 +31,9 @@ namespace {
 // Each warp requests places for all pairs it found together.
 // In and out: see Band. Grid: x over columns, y over rows of the band, in
 // steps. Block: kThreads. Shared: none.
-template <class Rule, bool products>
-__global__ void __launch_bounds__(kThreads) find_in_band(const Band band) {
+template <bool unit>
+__global__ void __launch_bounds__(kThreads)
+    find_in_band(const Band band, const Sign sign) {
   const std::int64_t c =
       static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -47,7 +46,7 @@ __global__ void __launch_bounds__(kThreads) find_in_band(const Band band) {
        r += gridDim.y) {
     const std::int32_t row = band.row0 + static_cast<std::int32_t>(r);
     const double value = there ? band.values[r * band.stride + c] : 0.0;
-    const double distance = products ? Rule::finish(value, 0.0, 0.0) : value;
+    const double distance = found_distance<unit>(value, sign);
     const bool within = there && (!band.graph || row < column) &&
                         distance <= fmax(band.limits[row], column_limit);
     const unsigned finders = __ballot_sync(0xffffffffu, within);
@@ -66,12 +65,8 @@ void start_band(const MetricEntry& metric, const Band& band,
       static_cast<unsigned>((band.num_columns + kThreads - 1) / kThreads),
       static_cast<unsigned>(
           std::min<std::int64_t>(band.end_row - band.first_row, 4096)));
-  with_pair_rule(metric, [&](auto rule) {
-    using Rule = decltype(rule);
-    if (metric.is_unit_dot())
-      find_in_band<Rule, true><<<grid, kThreads, 0, stream>>>(band);
-    else
-      find_in_band<Rule, false><<<grid, kThreads, 0, stream>>>(band);
+  with_unit(metric, [&](auto unit) {
+    find_in_band<unit()><<<grid, kThreads, 0, stream>>>(band, metric.sign);
   });
   CUDA_CHECK(cudaGetLastError());
 }

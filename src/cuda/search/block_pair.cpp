@@ -327,15 +327,8 @@ void BlockPair::bring_lists(Batch& batch, const Lists& lists,
     slice.turned = false;
     slice.size = entries;
     slice.correlation = batch.correlation.data();
-    CorrelationOf from;
-    from.rows = rows;
-    from.row_sums = row_sums;
-    from.row_places = row_places;
-    from.columns = points_.rows.data();
-    from.column_sums = points_.sums.data();
-    from.places = points_.places.data();
-    from.padded = points_.padded;
-    start_correlations(slice, from, stream_.get());
+    start_correlations(slice, points_.correlations(rows, row_sums, row_places),
+                       stream_.get());
     download(batch.h_correlation.data(), batch.correlation, entries, stream_);
   }
   const auto download_list = [&](auto& to, const auto* from) {

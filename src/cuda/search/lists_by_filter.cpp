@@ -65,20 +65,6 @@ void ListsByFilter::rank() {
   stats_.pairs_exact += counter_.total(stream_);
 }
 
-CorrelationOf ListsByFilter::correlated(const DevicePoints& rows,
-                                        std::int64_t first_row,
-                                        const std::int32_t* row_places) const {
-  CorrelationOf from;
-  from.rows = rows.rows.data() + first_row * rows.padded;
-  from.row_sums = rows.sums.data() + first_row;
-  from.row_places = row_places;
-  from.columns = columns_.rows.data();
-  from.column_sums = columns_.sums.data();
-  from.places = columns_.places.data();
-  from.padded = columns_.padded;
-  return from;
-}
-
 GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own)
     : GraphByFilter(search, team, own, layout_of(search, team, own)) {}
 

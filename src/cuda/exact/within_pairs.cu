@@ -1,7 +1,5 @@
 #include "cuda/exact/within_pairs.hpp"
 
-#include <math_constants.h>
-
 #include <algorithm>
 
 #include "cuda/device/check.hpp"
@@ -21,7 +19,6 @@ using Block = ExactBlock<kThreads>;
 template <class Rule>
 __global__ void __launch_bounds__(kThreads)
     rerank_candidates(const PairsToRerank step, const Rule rule) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
   const int part = static_cast<int>(threadIdx.x) % Block::pair_threads;
   const int own = static_cast<int>(threadIdx.x) / Block::pair_threads;
   for (std::int64_t first =
@@ -41,18 +38,9 @@ __global__ void __launch_bounds__(kThreads)
                                            step.column_sums[column], step.undo);
     const double distance =
         is_unit_rule<Rule> ? rule.finish(value, 0.0, 0.0) : value;
-    const double column_limit = step.column_limits == nullptr
-                                    ? -CUDART_INF
-                                    : step.column_limits[column];
-    const bool within = part == 0 && first + own < step.count &&
-                        distance <= fmax(step.limits[row], column_limit);
-    const unsigned finders = __ballot_sync(0xffffffffu, within);
-    if (finders == 0) continue;
-    std::int32_t place = 0;
-    if (lane == 0) place = atomicAdd(step.num_found, __popc(finders));
-    place = __shfl_sync(0xffffffffu, place, 0) +
-            __popc(finders & ((1u << lane) - 1));
-    if (within) step.found[place] = {row, column, value};
+    step.within.append(part == 0 && first + own < step.count,
+                       {row, column, value}, distance,
+                       step.within.column_limit(column));
   }
 }
 

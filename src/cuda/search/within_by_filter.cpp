@@ -105,11 +105,9 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
       row_places_(work.graph() ? 0 : query_slots(work.rows.size())),
       thresholds_(work.graph() ? column_places_.size() : row_places_.size()),
       column_thresholds_(work.graph() ? 0 : column_places_.size()),
-      limits_(work.rows.size()),
-      column_limits_(static_cast<std::int64_t>(work.column_limits.size())),
       candidates_(kMostCandidatePairs),
       num_candidates_(1),
-      found_(work) {
+      found_(work, stream_) {
   stored_.hold_form(work.filter.rows, work.rule.undo(), sought(work), stream_);
   if (!work.graph()) make_rows();
   set_thresholds();
@@ -138,13 +136,7 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
   reranked_.column_sums = columns.sums.data();
   reranked_.padded = columns.padded;
   reranked_.undo = work.rule.undo();
-  reranked_.limits = limits_.data();
-  if (work.graph())
-    reranked_.column_limits = limits_.data();
-  else if (column_limits_.size() > 0)
-    reranked_.column_limits = column_limits_.data();
-  reranked_.found = found_.data();
-  reranked_.num_found = found_.count();
+  reranked_.within = found_.view();
 }
 
 /// Makes the queries in doubles and in the filter's form.
@@ -190,12 +182,8 @@ void WithinByFilter::set_thresholds() {
     of_columns = thresholds_of(places, work_.column_limits);
     upload(column_thresholds_, of_columns.data(), column_thresholds_.size(),
            stream_);
-    if (column_limits_.size() > 0)
-      upload(column_limits_, work_.column_limits.data(), column_limits_.size(),
-             stream_);
   }
   upload(thresholds_, of_rows.data(), thresholds_.size(), stream_);
-  upload(limits_, work_.limits.data(), limits_.size(), stream_);
   stream_.wait();
 }
 

@@ -61,7 +61,6 @@ class WithinByFilter {
   DeviceBuffer<std::int32_t> column_places_;            ///< by slot
   DeviceBuffer<std::int32_t> row_places_;               ///< empty for a graph
   DeviceBuffer<float> thresholds_, column_thresholds_;  ///< by slot
-  DeviceBuffer<double> limits_, column_limits_;         ///< by place
   DeviceBuffer<SlotPair> candidates_;
   DeviceBuffer<unsigned long long> num_candidates_;
   FoundPairs found_;

@@ -293,7 +293,7 @@ std::vector<FilterJobs> GroupsByFilter::launches_of(const GroupBatch& batch) {
   for (const GroupLaunch& launch : batch.launches) {
     FilterJobs jobs;
     jobs.num_blocks = static_cast<std::int64_t>(batch.blocks.size());
-    jobs.num_slabs = kFilterBlock / kFilterSlab;
+    jobs.num_slabs = kSlabsABlock;
     jobs.end_job = (launch.end_job - launch.first_job) * jobs.num_slabs;
     jobs.symmetric = launch.symmetric;
     jobs.fill = launch.fill;

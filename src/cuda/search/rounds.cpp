@@ -99,14 +99,13 @@ FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
 
 FilterRounds rounds_of_graph(const Search& search, const FilterTeam& team,
                              int own) {
-  constexpr std::int64_t slabs_a_block = kFilterBlock / kFilterSlab;
   const FilterBlocks blocks(search.columns.size());
   const std::int64_t first = first_block_of(blocks, own, team.size());
   const std::int64_t end = first_block_of(blocks, own + 1, team.size());
   FilterRounds rounds =
       rounds_on(search, team.shares[static_cast<std::size_t>(own)].device);
-  rounds.first_slab = first * slabs_a_block;
-  rounds.num_slabs = (end - first) * slabs_a_block;
+  rounds.first_slab = first * kSlabsABlock;
+  rounds.num_slabs = (end - first) * kSlabsABlock;
   rounds.risk = risk_of(search, rounds, search.columns.size());
   return rounds;
 }

@@ -222,7 +222,7 @@ bool RowRangePhase::meet_all(const RowRange& row_range) {
     jobs.symmetric = false;
     jobs.fill = launch.fill;
     jobs.listed = jobs_.data();
-    jobs.end_job = launch.num_jobs() * (kFilterBlock / kFilterSlab);
+    jobs.end_job = launch.num_jobs() * kSlabsABlock;
     jobs.ends_round = launch.ends_round;
     jobs.filled =
         launch.fill ? static_cast<std::int32_t>(launch.end_block * kFilterBlock)

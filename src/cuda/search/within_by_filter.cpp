@@ -22,7 +22,6 @@ constexpr double kDense = 1.0 / 32;
 
 FilterRounds rounds_within(const WithinWork& work, int own, int count,
                            int multiprocessors) {
-  constexpr std::int64_t slabs_a_block = kFilterBlock / kFilterSlab;
   const FilterBlocks columns(work.columns.size());
   const std::int64_t row_blocks =
       work.graph() ? columns.count
@@ -31,8 +30,8 @@ FilterRounds rounds_within(const WithinWork& work, int own, int count,
   const std::int64_t end = row_blocks * (own + 1) / count;
   FilterRounds rounds;
   rounds.num_blocks = columns.count;
-  rounds.first_slab = first * slabs_a_block;
-  rounds.num_slabs = (end - first) * slabs_a_block;
+  rounds.first_slab = first * kSlabsABlock;
+  rounds.num_slabs = (end - first) * kSlabsABlock;
   rounds.symmetric = work.graph();
   rounds.depth = work.filter.rows.work;
   rounds.chunk_size =

@@ -90,7 +90,7 @@ bool PanelPhase::make_all(PanelBuffer (&panels)[2], const FilterRows& to) {
                         to, stream.get());
     return part_.workers.go_on();
   };
-  if (!for_panels(part_.panels.from, panels, stream, make)) return false;
+  if (!for_panels({part_.panels.from, panels}, stream, make)) return false;
   // The test covers all rows, so that devices agree.
   suits_ = filter_->suits(stream);
   stream.wait();

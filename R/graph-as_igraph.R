@@ -197,6 +197,7 @@ check_vertices <- function(vertices, call = caller_env()) {
       call
     )
   }
+  given <- vertices
   vertices <- vertex_table(vertices)
   if (!is.data.frame(vertices) || !"name" %in% names(vertices)) {
     abort_argument(
@@ -212,11 +213,31 @@ check_vertices <- function(vertices, call = caller_env()) {
   )
   if (anyNA(vertices$name) || anyDuplicated(vertices$name) > 0) {
     abort_argument(
-      "The names in {.arg vertices} must be unique, and none of them missing.",
+      c(
+        "The names in {.arg vertices} must be unique, and none of them missing.",
+        i = hint_of_vertices(given)
+      ),
       call
     )
   }
   vertices
+}
+
+# A vector that repeats values may be a clustering of the points.
+hint_of_vertices <- function(vertices) {
+  if (is.data.frame(vertices)) {
+    return(NULL)
+  }
+  names <- if (is.null(names(vertices))) {
+    "rownames(x)"
+  } else {
+    "names(vertices)"
+  }
+  cluster <- if (is.object(vertices)) "as.vector(vertices)" else "vertices"
+  paste0(
+    "To add a value for each point, such as its cluster, use ",
+    "{.code data.frame(name = ", names, ", cluster = ", cluster, ")}."
+  )
 }
 
 # Has the verb in this frame an argument of this name?

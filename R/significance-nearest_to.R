@@ -306,7 +306,23 @@ table_of_nearest <- function(found, search, judged = NULL) {
   attr(table, "null") <- judged$null
   attr(table, "num_covariates") <- num_covariates(search$request)
   class(table) <- c("fsknn_nearest", "data.frame")
+  search$nearest <- list(
+    to = describe_what_for(search), permutations = NROW(judged$null)
+  )
   with_searched(add_left_out(table, search), search)
+}
+
+# Returns "gene7", "row 7", "2 points" or "an outcome".
+describe_what_for <- function(search) {
+  at <- search$request$query_self
+  count <- length(at %||% search$queries$labels)
+  if (count > 1) {
+    tally(count, if (is.null(at)) "outcome" else "point")
+  } else if (is.null(at)) {
+    search$queries$labels %||% "an outcome"
+  } else {
+    point_names(search$points, at) %||% paste(point_side(search$points), at)
+  }
 }
 
 # Rows keep the record of the search. Without indices or distances, it is a

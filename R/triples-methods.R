@@ -75,7 +75,12 @@ format_triples_header <- function(x) {
     if (!is.null(stage)) paste("stage", stage[[1]], "of", stage[[2]]),
     attr(x, "metric")
   )
-  paste0("Triples: ", paste(parts, collapse = ", "))
+  # Rows have lost the checksum. Triples that were read from a file have no
+  # threshold.
+  are_rows <- is.null(attr(x, "checksum", exact = TRUE)) &&
+    !is.null(attr(x, "min_similarity"))
+  title <- if (are_rows) "Rows of triples: " else "Triples: "
+  paste0(title, paste(parts, collapse = ", "))
 }
 
 #' Summary of triples

@@ -20,7 +20,7 @@
 #'   predicts the points of `x` from each other.
 #' @param k Number of neighbours, a whole number from 1 to the number of points
 #'   that remain when the largest fold is left out.
-#' @param vote `"equal"` (default), or `"distance"`, which weights a neighbour
+#' @param weighting `"equal"` (default), or `"distance"`, which weights a neighbour
 #'   by 1 / distance. If the nearest are at distance 0, only these count.
 #'   `"inner_product"`, whose distances may be below 0, excludes `"distance"`.
 #' @param folds `NULL` (default) leaves out one point at a time. Otherwise a
@@ -53,7 +53,7 @@
 #'   * `neighbours`: as from [knn_query()], numbers of points of `x`;
 #'   * `folds`: a factor, or `NULL`;
 #'   * `features`: the choice of `select` for each fold;
-#'   * `k`, `metric`, `sign`, `vote`, `names` (of the points, or `NULL`).
+#'   * `k`, `metric`, `sign`, `weighting`, `names` (of the points, or `NULL`).
 #'
 #'   It prints with its confusion matrix, and `summary()` has more. `plot()`
 #'   draws the error by k, or with `which = "confusion"` the matrix.
@@ -122,7 +122,7 @@
 #' inside <- knn_predict(noise, type, k = 5, points = "columns", select = best)
 #' c(outside = outside$error$error[5], inside = inside$error$error[5])
 knn_predict <- function(x, labels, query = NULL, k = 5, metric = NULL,
-                        sign = "signed", ..., vote = c("equal", "distance"),
+                        sign = "signed", ..., weighting = c("equal", "distance"),
                         folds = NULL, strata = NULL, select = NULL) {
   check_supplied(x)
   check_supplied(labels)
@@ -133,7 +133,7 @@ knn_predict <- function(x, labels, query = NULL, k = 5, metric = NULL,
     num_points, 1L + is.null(query), "x", is_turned(x, input)
   )
   labels <- check_labels(labels, x, input, num_points)
-  vote <- check_vote(vote, options$metric)
+  weighting <- check_weighting(weighting, options$metric)
   folds <- check_folds(
     folds, strata, x, input, num_points, !is.null(query)
   )
@@ -144,7 +144,7 @@ knn_predict <- function(x, labels, query = NULL, k = 5, metric = NULL,
   } else {
     find_selected(x, query, k, options, folds, labels, select)
   }
-  new_prediction(found, labels, k, options, vote, folds, !is.null(query))
+  new_prediction(found, labels, k, options, weighting, folds, !is.null(query))
 }
 
 is_turned <- function(x, input) {
@@ -210,16 +210,16 @@ check_labels <- function(labels, x, input, num_points, call = caller_env()) {
   labels
 }
 
-check_vote <- function(vote, metric, call = caller_env()) {
-  vote <- check_choice(vote, c("equal", "distance"), "vote", call = call)
-  if (vote == "distance" && metric$below_zero) {
+check_weighting <- function(weighting, metric, call = caller_env()) {
+  weighting <- check_choice(weighting, c("equal", "distance"), "weighting", call = call)
+  if (weighting == "distance" && metric$below_zero) {
     abort_argument(
-      "{.arg vote} can't be {.val distance} with metric {.val {metric$name}},
+      "{.arg weighting} can't be {.val distance} with metric {.val {metric$name}},
        whose distances may be below 0.",
       call
     )
   }
-  vote
+  weighting
 }
 
 check_prediction_k <- function(k, num_points, folds, has_query,

@@ -152,7 +152,7 @@
 #'     `num_features`.
 #'
 #'   `as.data.frame()` returns the points, or the edges with `what = "edges"`.
-#'   `summary()` counts the p-values below `alpha`. `plot()` draws the `n`
+#'   `summary()` counts the p-values below `level`. `plot()` draws the `n`
 #'   points that changed most. They are ordered by p-value (adjusted, then
 #'   unadjusted), and then by the size of the change. It needs ggplot2.
 #'

@@ -5,7 +5,7 @@ is_triples <- function(x) {
 }
 
 triple_attributes <- c(
-  "vertices", "metric", "min_similarity", "num_features", "query", "stage",
+  "vertices", "metric", "min_similarity", "num_features", "subset", "stage",
   "checksum", "searched"
 )
 
@@ -64,11 +64,11 @@ print.fsknn_triples <- function(x, ..., n = 10) {
 format_triples_header <- function(x) {
   vertices <- vertex_table(attr(x, "vertices"))
   stage <- attr(x, "stage", exact = TRUE)
-  query <- attr(x, "query", exact = TRUE)
+  subset <- attr(x, "subset", exact = TRUE)
   parts <- c(
     if (!is.null(vertices)) tally_points(nrow(vertices), x),
     tally(nrow(x), "triple"),
-    if (!is.null(query)) paste("with one of", tally(length(query), "point")),
+    if (!is.null(subset)) paste("with one of", tally(length(subset), "point")),
     if (!is.null(attr(x, "min_similarity"))) {
       paste("similarity of at least", format_bound(attr(x, "min_similarity")))
     },

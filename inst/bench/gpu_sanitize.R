@@ -43,7 +43,7 @@ parts <- list(
         )
         stopifnot(nrow(found) > 0)
       }
-      gpu(threshold_triples, x, 0.9, query = 1:5, stage = c(2, 3))
+      gpu(threshold_triples, x, 0.9, subset = 1:5, stage = c(2, 3))
       gpu(triple_histogram, x)
       gpu(nearest_triples, x, 3)
     }
@@ -63,7 +63,7 @@ parts <- list(
       x <- pmin(floor(exp(many[1:270, rep_len(1:70, d)])), 4)
       x[, 1] <- 1
       gpu(threshold_triples, x, 0.8, path = "all")
-      gpu(threshold_triples, x, 0.5, query = c(3, 260), stage = c(2, 3))
+      gpu(threshold_triples, x, 0.5, subset = c(3, 260), stage = c(2, 3))
       gpu(triple_histogram, x)
       gpu(triple_histogram, x, breaks = 3000)
       gpu(nearest_triples, x, 2)

@@ -123,7 +123,8 @@ fit_covariates <- function(search, x, weights, call = caller_env()) {
     return(NULL)
   }
   points <- search$points
-  covariates <- read_covariates(told, x, points, options$input, call)
+  covariates <- told$covariates %||%
+    read_covariates(told, x, points, options$input, call)
   samples <- weights$samples %||% seq_len(ncol(points$values))
   check_covariates_known(covariates, samples, points, call)
   ranked <- options$metric$name == "spearman"

@@ -25,7 +25,7 @@
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never reduced to fit. It may also be one
 #'   number for each point (of `x`, or of `subset`), from 0: then `index` and
-#'   `distance` are lists.
+#'   `distance` are lists. With `block`, it may be one number for each block.
 #' @param metric The distance, computed in double precision. `NULL` (default) is
 #'   `"pearson"`, or `"euclidean"` if `dimred` is given. One of:
 #'
@@ -139,9 +139,14 @@
 #'
 #' A block with fewer than k possible neighbours is an error that names it. A
 #' point is not its own neighbour, so a block that is searched by its own points
-#' needs k + 1 of them. Isolated points do not count. `k` must be one number.
-#' All other options have the same meaning as without blocks. With
-#' `na = "pairwise"`, a list with too few neighbours ends in `NA`.
+#' needs k + 1 of them. Isolated points do not count. All other options have the
+#' same meaning as without blocks. With `na = "pairwise"`, a list with too few
+#' neighbours ends in `NA`.
+#'
+#' `k` may also be one number for each block, with the names of the blocks, as in
+#' `k = c(day1 = 10, day2 = 5)`. A block of 0 is left out. With these, or with a
+#' `k` for each point, `index` and `distance` are lists. Each block must have
+#' enough points for the largest `k`.
 #'
 #' Each pair of points in memory is compared once, as without blocks. On GPUs
 #' this needs a metric with a filter, enough memory and at least 4,096 points,

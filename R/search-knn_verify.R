@@ -454,11 +454,14 @@ check_row <- function(row, found, distance, candidates, facts, tolerance) {
     ),
     if (!is.null(limit)) problem(which(own > limit + near(limit)), "too far")
   )
-  for (list in candidates) {
+  for (which in seq_along(candidates)) {
+    list <- candidates[[which]]
     list <- list[!is.na(distance[list])]
     at <- which(found$index %in% list)
     if (is.null(limit)) {
-      wanted <- min(length(list), facts$each_k[row] %||% facts$request$k)
+      each_k <- facts$each_k
+      each_k <- if (is.matrix(each_k)) each_k[row, which] else each_k[row]
+      wanted <- min(length(list), each_k %||% facts$request$k)
       parts <- c(parts, list(
         problem(at[seq_along(at) > wanted], "one too many"),
         problem(at[out_of_order(found, at, facts$in_single)], "out of order")

@@ -74,6 +74,20 @@
 #' the same in each stratum. Shifts between strata remain in the correlations,
 #' as in those of [knn_graph()].
 #'
+#' @section Covariates:
+#' With `adjust`, correlations are partial correlations within each group, as in
+#' [knn_graph()] of the group alone. So a covariate may have another effect in
+#' each group.
+#'
+#' The null hypothesis is then about the residuals of each group. They are scaled
+#' to the same spread and permuted among all samples, while groups and covariates
+#' stay, and are adjusted once more (Freedman and Lane 1983). For `"spearman"`,
+#' they are residuals of ranks. They are added to the fitted values and ranked
+#' again.
+#'
+#' Twice adjusted residuals have fewer degrees of freedom than the data, so
+#' p-values are somewhat too large in small groups.
+#'
 #' @section What is not controlled:
 #' * Heavy tails and outliers. We simulated t-distributed values (3 degrees of
 #'   freedom) without a difference, with 20 samples in each group. With
@@ -102,13 +116,12 @@
 #' over all points. `na = "pairwise"` is an error, because each pair would have
 #' its own samples.
 #'
-#' `adjust` is not possible, because groups would have residuals of their own in
-#' each permutation. To remove a confounder, first apply
-#' `limma::removeBatchEffect()` with the groups in its `design`, and give the
-#' result as `x`.
+#' `adjust` excludes `strata`, because residuals still differ between strata with
+#' other shares of the two groups. Put the strata into `adjust`, too.
 #'
-#' The points are prepared (or sent to a GPU) once for all permutations. Each
-#' permutation is two searches by all threads or GPUs.
+#' The points are prepared (or sent to a GPU) once for all permutations, and with
+#' `adjust` for each of them. Each permutation is two searches by all threads or
+#' GPUs.
 #'
 #' @param x The points, as for [knn_search()], held in memory, with the samples
 #'   of both groups. It may also be a list of two such data sets with the same
@@ -160,6 +173,10 @@
 #'   each point and permutation.
 #' @inheritSection knn_search Errors
 #' @references
+#' Freedman D, Lane D (1983). A Nonstochastic Interpretation of Reported
+#' Significance Levels. *Journal of Business & Economic Statistics* 1: 292-298.
+#' \doi{10.1080/07350015.1983.10509354}
+#'
 #' Webber W, Moffat A, Zobel J (2010). A similarity measure for indefinite
 #' rankings. *ACM Transactions on Information Systems* 28(4): 20.
 #' \doi{10.1145/1852102.1852106}
@@ -212,15 +229,32 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
   }
   samples <- search$points$samples %||% seq_along(taken$labels)
   labels <- taken$labels[samples]
-  check_group_sizes(labels, taken$names, current_env())
+  designs <- designs_of_groups(search, labels, samples)
+  check_group_sizes(labels, taken$names, designs, current_env())
   # Samples of weight 0 have been dropped.
   check_can_change(labels, taken$strata[samples], current_env())
-  search <- check_group_values(search, labels, taken$names, constant)
+  search <- check_group_values(
+    search, labels, taken$names, constant, designs
+  )
   drawn <- if (!is.null(permutations)) {
     draw_permutations(length(labels), permutations, taken$strata[samples])
   }
   tell_contrast(search, labels)
-  contrast_groups(search, labels, taken, drawn, persistence, samples)
+  contrast_groups(search, labels, taken, drawn, persistence, samples, designs)
+}
+
+# Returns the covariates of each group, as kept_covariates() does, or NULL.
+designs_of_groups <- function(search, labels, samples) {
+  if (is.null(search$covariates)) {
+    return(NULL)
+  }
+  ranked <- search$options$metric$name == "spearman"
+  lapply(1:2, function(group) {
+    at <- labels == group
+    kept_covariates(
+      search$covariates, ranked, samples[at], search$options$weights[at]
+    )
+  })
 }
 
 check_persistence <- function(persistence, call = caller_env()) {
@@ -254,7 +288,7 @@ check_is_correlation <- function(metric, hint = NULL, call = caller_env()) {
 
 # Checks the values of each group by itself. Missing ones are filled with the
 # group's mean. Points that are constant in either group are errors or isolated.
-check_group_values <- function(search, labels, names, constant,
+check_group_values <- function(search, labels, names, constant, designs,
                                call = caller_env()) {
   options <- search$options
   options$constant <- constant
@@ -265,6 +299,8 @@ check_group_values <- function(search, labels, names, constant,
     part$values <- part$values[, columns, drop = FALSE]
     part$samples <- (part$samples %||% seq_along(labels))[columns]
     part$scan <- NULL
+    options["adjust"] <- list(design_or_null(designs[[group]]))
+    options["weights"] <- list(even_or(search$options$weights[columns]))
     checked <- tryCatch(
       check_values(part, options, "x", call = call),
       fsknn_argument_error = function(err) {
@@ -302,10 +338,10 @@ tell_contrast <- function(search, labels, call = caller_env()) {
 }
 
 contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
-                            call = caller_env()) {
+                            designs, call = caller_env()) {
   values <- search$points$values
   weights <- search$options$weights
-  task <- new_contrast_task(search, labels, persistence)
+  task <- new_contrast_task(search, labels, persistence, designs)
   task$shown <- search$request$progress
   # The data are not standardised here, so that lists are identical to those of
   # knn_search().
@@ -313,9 +349,17 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
   edges <- edges_of_contrast(found$groups)
   points <- points_of_contrast(found$points, search)
   if (!is.null(drawn)) {
-    values <- standardise_groups(values, labels, taken$strata[samples], weights)
-    task$at_risk <- rows_at_risk(values, min(tabulate(labels, 2)))
-    permuted <- permuted_contrasts(values, labels, drawn, task, edges, call)
+    permuted <- if (is.null(designs)) {
+      values <- standardise_groups(
+        values, labels, taken$strata[samples], weights
+      )
+      task$at_risk <- rows_at_risk(values, min(tabulate(labels, 2)))
+      permuted_contrasts(values, labels, drawn, task, edges, call)
+    } else {
+      ranked <- task$request$metric == "spearman"
+      parts <- residuals_of_groups(values, labels, designs, weights, ranked)
+      permuted_contrasts(parts, labels, drawn, task, edges, call)
+    }
     of_rbo <- point_p_values(points$rbo, permuted$rbo, FALSE)
     of_change <- point_p_values(points$change, permuted$change, TRUE)
     points$rbo_expected <- of_rbo$expected

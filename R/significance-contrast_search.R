@@ -2,16 +2,17 @@
 # labels and with permuted ones.
 
 # Returns what all searches of one contrast share. `search` is from
-# new_search(). `labels` holds the group of each sample.
-new_contrast_task <- function(search, labels, persistence) {
+# new_search(). `labels` holds the group of each sample, and `designs` the
+# covariates of each group, or NULL.
+new_contrast_task <- function(search, labels, persistence, designs = NULL) {
   request <- search$request
   request$progress <- FALSE
   # These depend on the features of a group, which change.
   request$largest <- -1
-  request["weights"] <- list(NULL)
+  request[c("weights", "adjust")] <- list(NULL)
   values <- search$points$values
   list(
-    request = request, weights = search$options$weights,
+    request = request, weights = search$options$weights, designs = designs,
     persistence = persistence, num_points = nrow(values),
     at_risk = rows_at_risk(values, min(tabulate(labels, 2)))
   )
@@ -38,7 +39,9 @@ contrast_of <- function(points, values, labels, task, call) {
     task$request$skip, constant_in_either(values, columns, task$at_risk)
   ))
   check_k(task$request$k, task$num_points, length(skip), call = call)
-  requests <- lapply(columns, request_within, task, skip)
+  requests <- lapply(1:2, function(group) {
+    request_within(columns[[group]], task, skip, task$designs[[group]])
+  })
   groups <- lapply(requests, function(request) {
     found <- in_core(ask_core(points, NULL, request), call)
     list(index = found$index, own = found$correlation)
@@ -65,7 +68,7 @@ contrast_of <- function(points, values, labels, task, call) {
   )
 }
 
-request_within <- function(columns, task, skip) {
+request_within <- function(columns, task, skip, design = NULL) {
   request <- task$request
   request$feature_subset <- columns
   request$skip <- skip
@@ -73,7 +76,27 @@ request_within <- function(columns, task, skip) {
   if (length(unique(weights)) > 1) {
     request$weights <- weights
   }
+  request["adjust"] <- list(design_or_null(design))
   request
+}
+
+# The core has no matrix without columns.
+design_or_null <- function(design) {
+  if (NCOL(design) > 0) design
+}
+
+# Returns the rows that the covariates of a group explain. Permuted residuals of
+# few samples can be such rows.
+explained_in_either <- function(values, labels, task) {
+  ranked <- task$request$metric == "spearman"
+  rows <- lapply(1:2, function(group) {
+    part <- t(values[, labels == group, drop = FALSE])
+    if (ranked) part <- apply(part, 2, rank)
+    left <- stats::lm.fit(cbind(1, task$designs[[group]]), part)$residuals
+    about <- sweep(part, 2, colMeans(part))
+    which(colSums(as.matrix(left)^2) <= 1e-20 * colSums(about^2))
+  })
+  unlist(rows)
 }
 
 constant_in_either <- function(values, columns, at_risk) {
@@ -91,10 +114,17 @@ constant_in_either <- function(values, columns, at_risk) {
 # `largest` has, for each permutation, the largest difference of all edges.
 # `edges_beyond` counts, for each observed edge, the permutations that were at
 # least as extreme at its point. `edges` is from edges_of_contrast().
+#
+# Without covariates `values` are those of standardise_groups(), and their
+# samples change groups. With covariates they are those of residuals_of_groups().
+# Residuals then move to other samples, with their weights, but groups and
+# covariates stay (Freedman and Lane 1983).
 permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   num <- ncol(drawn)
-  points <- hold_points(values, task$request, call)
-  on.exit(give_back_held(points))
+  if (is.null(task$designs)) {
+    points <- hold_points(values, task$request, call)
+    on.exit(give_back_held(points))
+  }
   bar <- new_split_bar(task$shown, num)
   on.exit(end_bar(bar), add = TRUE)
   empty <- matrix(NA_real_, task$num_points, num)
@@ -104,7 +134,22 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   )
   beyond <- abs(edges$change) - tied_within
   for (at in seq_len(num)) {
-    now <- contrast_of(points, values, labels[drawn[, at]], task, call)$points
+    now <- if (is.null(task$designs)) {
+      contrast_of(points, values, labels[drawn[, at]], task, call)$points
+    } else {
+      # Rounding keeps ties of ranks that are equal in theory.
+      moved <- round(
+        values$fitted +
+          values$spread[, labels] * values$residuals[, drawn[, at]],
+        9
+      )
+      turn <- task
+      turn$weights <- task$weights[drawn[, at]]
+      turn$request$skip <- union(
+        task$request$skip, explained_in_either(moved, labels, task)
+      )
+      contrast_of(moved, moved, labels, turn, call)$points
+    }
     found$rbo[, at] <- now$rbo
     found$change[, at] <- now$mean_2 - now$mean_1
     found$largest[[at]] <- max(now$largest, -Inf, na.rm = TRUE)

@@ -333,6 +333,147 @@ test_that("a point that a permutation makes constant is no error", {
   expect_identical(constant_in_either(values, columns, 1L), integer())
 })
 
+# Replaces values (or ranks) by their residuals on the covariates of each group.
+naive_residuals <- function(x, groups, covariates, ranked) {
+  for (group in unique(groups)) {
+    at <- groups == group
+    part <- t(x[, at])
+    design <- covariates[at, , drop = FALSE]
+    if (ranked) {
+      part <- apply(part, 2, rank)
+      design <- apply(design, 2, rank)
+    }
+    x[, at] <- t(stats::lm.fit(cbind(1, design), part)$residuals)
+  }
+  x
+}
+
+test_that("covariates are those of each group, and residuals are permuted", {
+  data <- contrast_data(24, c(12, 15))
+  covariates <- cbind(random_matrix(1, 27, 7)[1, ], (1:27) %% 5)
+  x <- data$x + outer(1:24 / 40, covariates[, 1])
+  for (metric in c("pearson", "spearman")) {
+    ranked <- metric == "spearman"
+    set.seed(5)
+    found <- compare_neighbours(
+      x, data$groups, k = 4, metric = metric, permutations = 20,
+      adjust = covariates, backend = "cpu"
+    )
+    residuals <- naive_residuals(x, data$groups, covariates, ranked)
+    columns <- c("shared", "jaccard", "rbo", "correlation_1", "correlation_2")
+    expect_equal(
+      found$points[columns],
+      naive_contrast(residuals, data$groups, 4)$points[columns],
+      tolerance = 1e-10, info = metric
+    )
+    for (at in 1:2) {
+      own <- data$groups == c("a", "b")[[at]]
+      graph <- knn_graph(
+        x[, own], 4, metric, adjust = covariates[own, ], backend = "cpu"
+      )
+      rank <- found$edges[[paste0("rank_", at)]]
+      edges <- found$edges[!is.na(rank), ]
+      edges <- edges[order(edges$from, rank[!is.na(rank)]), ]
+      expect_identical(edges$to, graph$to)
+      expect_identical(
+        edges[[paste0("correlation_", at)]], graph$correlation
+      )
+    }
+    # Freedman and Lane: residuals move, groups and covariates stay.
+    set.seed(5)
+    drawn <- draw_permutations(27, 20, NULL)
+    group <- match(data$groups, c("a", "b"))
+    spread <- vapply(1:2, function(at) {
+      sqrt(rowMeans(residuals[, group == at]^2))
+    }, double(24))
+    plain <- if (ranked) {
+      t(rbind(apply(t(x[, 1:12]), 2, rank), apply(t(x[, 13:27]), 2, rank)))
+    } else {
+      x
+    }
+    fitted <- plain - residuals
+    rbo <- vapply(1:20, function(at) {
+      moved <- fitted +
+        (residuals / spread[, group])[, drawn[, at]] * spread[, group]
+      moved <- naive_residuals(moved, data$groups, covariates, ranked)
+      naive_contrast(moved, data$groups, 4)$points$rbo
+    }, double(24))
+    expect_equal(
+      found$points$rbo_expected, rowMeans(rbo), tolerance = 1e-9, info = metric
+    )
+    expect_equal(
+      found$points$p_rbo,
+      (rowSums(rbo <= found$points$rbo + 1e-9) + 1) / 21, info = metric
+    )
+  }
+})
+
+test_that("effects of covariates change no p-value, whatever the group", {
+  data <- contrast_data()
+  age <- random_matrix(1, 31, 8)[1, ]
+  table <- data.frame(age = age, sex = gl(2, 1, 31))
+  second <- data$groups == "b"
+  ask <- function(x, ..., groups = data$groups) {
+    set.seed(3)
+    compare_neighbours(
+      x, groups, k = 5, permutations = 9, adjust = ~ age * sex,
+      data = table, ...
+    )
+  }
+  expected <- ask(data$x)
+  moved <- data$x + outer(1:40, age) + outer(40:1, age * second)
+  moved[, second] <- 3 * moved[, second] + outer(1:40, table$sex[second] == 2)
+  expect_equal(ask(moved), expected, tolerance = 1e-9)
+  # Samples of no group, and of weight 0, do not count.
+  some <- replace(data$groups, c(2, 20), NA)
+  weights <- replace(double(31) + 1, c(2, 20), 0)
+  without <- ask(data$x, groups = some)
+  expect_equal(
+    without$edges$correlation_1,
+    ask(data$x, weights = weights)$edges$correlation_1
+  )
+  table <- table[-c(2, 20), ]
+  set.seed(3)
+  expect_identical(
+    compare_neighbours(
+      data$x[, -c(2, 20)], data$groups[-c(2, 20)], k = 5, permutations = 9,
+      adjust = ~ age * sex, data = table
+    ),
+    without
+  )
+})
+
+test_that("a point that covariates explain in a permutation is no error", {
+  data <- contrast_data(24, c(12, 15))
+  age <- random_matrix(1, 27, 7)[1, ]
+  # Ranks of such a point are those of the covariate, and often stay so.
+  x <- rbind(data$x, age + 0.2 * random_matrix(1, 27, 9)[1, ])
+  set.seed(5)
+  found <- compare_neighbours(
+    x, data$groups, k = 4, "spearman", permutations = 40, adjust = age
+  )
+  expect_false(anyNA(found$points))
+  task <- list(
+    request = list(metric = "pearson"), designs = list(age[1:12], age[13:27])
+  )
+  labels <- rep(1:2, c(12, 15))
+  moved <- rbind(x[1:2, ], 3 * age - 1)
+  expect_identical(unique(explained_in_either(moved, labels, task)), 3L)
+})
+
+test_that("covariates that can't be used here are errors", {
+  x <- contrast_data()$x
+  groups <- contrast_data()$groups
+  age <- (1:31)^2
+  expect_messages({
+    compare_neighbours(x, groups, 5, adjust = age, strata = gl(2, 1, 31))
+    compare_neighbours(list(x[, 1:14], x[, 15:31]), k = 5, adjust = age)
+    compare_neighbours(x, groups, 5, "bicor", adjust = age)
+    compare_neighbours(x, groups, 5, adjust = random_matrix(31, 13))
+    compare_neighbours(rbind(x, t(age)), groups, 5, adjust = age)
+  })
+})
+
 test_that("what is no contrast is an error that says so", {
   x <- contrast_data()$x
   groups <- contrast_data()$groups

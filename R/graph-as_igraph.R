@@ -41,8 +41,8 @@
 #'     `sign = "negative"`);
 #'   * the column `similarity` if `edges` has one, as under `"proportional"`,
 #'     `"sorensen"` and `"jaccard"`;
-#'   * 1 - distance for `"cosine"`, and for these metrics if that column is
-#'     lost;
+#'   * 1 - distance for `"cosine"`, and for these three metrics if `edges` has
+#'     lost that column;
 #'   * 1 / (1 + distance) for other metrics. `"inner_product"` has none.
 #' @param mode `"directed"` (default), `"union"` or `"mutual"`: see Details.
 #' @param negative What to do with edges whose weight is not positive: `"error"`
@@ -214,7 +214,8 @@ check_vertices <- function(vertices, call = caller_env()) {
   if (anyNA(vertices$name) || anyDuplicated(vertices$name) > 0) {
     abort_argument(
       c(
-        "The names in {.arg vertices} must be unique, and none of them missing.",
+        "The names in {.arg vertices} must be unique, and none of them
+         missing.",
         i = hint_of_vertices(given)
       ),
       call

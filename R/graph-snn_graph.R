@@ -14,9 +14,9 @@
 #' A similarity that would be 0 is set to 1e-6, so that igraph keeps the edge.
 #'
 #' @param x Neighbours, in any shape that [as_knn()] takes: a result of
-#'   [knn_search()], an edge data frame from [knn_graph()], and others. For
-#'   shards ([read_knn()]), the indices are read by blocks, into 4 bytes for
-#'   each.
+#'   [knn_search()], an edge data frame from [knn_graph()], and others. The
+#'   indices of shards ([read_knn()]) are read in blocks, and take 4 bytes each
+#'   in memory.
 #' @param similarity The kind of similarity: see Details.
 #' @param ... Must be empty.
 #' @param min_similarity Edges with a smaller similarity are dropped. 0
@@ -77,7 +77,8 @@ snn_graph <- function(x, similarity = c("rank", "number", "jaccard"), ...,
     index <- nn$index
   }
   found <- cpp_shared_neighbours(
-    index, similarity, as.double(min_similarity), max_edges, num_threads, progress
+    index, similarity, as.double(min_similarity), max_edges, num_threads,
+    progress
   )
   if (identical(found$failure, "too_many_pairs")) {
     cli_abort(
@@ -97,5 +98,7 @@ snn_graph <- function(x, similarity = c("rank", "number", "jaccard"), ...,
   edges <- new_knn_edges(
     found, data.frame(name = names %||% seq_len(num_points))
   )
-  as_undirected(edges, paste0("Shared-nearest-neighbour graph (", similarity, ")"))
+  as_undirected(
+    edges, paste0("Shared-nearest-neighbour graph (", similarity, ")")
+  )
 }

@@ -38,10 +38,10 @@
 #'   deviations on. A row in which more than half of the values are equal
 #'   (deviation 0) is treated as under `"pearson"`. Proportional Similarity is
 #'   that of Joubert et al. (2018, \doi{10.1016/j.parco.2018.03.009}).
-#' @param sign For correlations (`"pearson"`, `"spearman"` and `"bicor"`), the
-#'   distance: `"signed"` (default) is 1 - r, `"absolute"` 1 - |r|, and
-#'   `"negative"` 1 + r. Other metrics allow only `"signed"`, which changes
-#'   nothing.
+#' @param sign For correlations (`"pearson"`, `"spearman"` and `"bicor"`), which
+#'   of them count as near. The distance is 1 - r for `"signed"` (default), 1 -
+#'   |r| for `"absolute"`, and 1 + r for `"negative"`. Other metrics allow only
+#'   `"signed"`, which changes nothing.
 #' @param ... [Point options][point_options()] and [run
 #'   options][run_options()], by name, or collected as `options = `.
 #' @param subset The points whose neighbours are returned, in the requested
@@ -125,8 +125,8 @@
 #' CPU backend still works.
 #'
 #' @section Blocks:
-#' With `block`, each point has k neighbours in each block, the nearest there by
-#' (distance, index). Polański et al. (2020,
+#' With `block`, each point has k neighbours in each block: those that are
+#' nearest by distance, and then by row number. Polański et al. (2020,
 #' \doi{10.1093/bioinformatics/btz625}) use such neighbours to align batches;
 #' here they are exact. Blocks are in the order of the factor's levels, without
 #' unused levels. Other values are sorted, in the same way in every locale.
@@ -143,10 +143,10 @@
 #' same meaning as without blocks. With `na = "pairwise"`, a list with too few
 #' neighbours ends in `NA`.
 #'
-#' `k` may also be one number for each block, with the names of the blocks, as in
-#' `k = c(day1 = 10, day2 = 5)`. A block of 0 is left out. With these, or with a
-#' `k` for each point, `index` and `distance` are lists. Each block must have
-#' enough points for the largest `k`.
+#' In `knn_search()` and [knn_query()], `k` may also be one number for each
+#' block, with the names of the blocks, as in `k = c(day1 = 10, day2 = 5)`. A
+#' block of 0 is left out. With these, or with a `k` for each point, `index` and
+#' `distance` are lists. Each block must have enough points for the largest `k`.
 #'
 #' Each pair of points in memory is compared once, as without blocks. On GPUs
 #' this needs a metric with a filter, enough memory and at least 4,096 points,

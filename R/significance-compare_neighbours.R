@@ -79,14 +79,14 @@
 #' [knn_graph()] of the group alone. So a covariate may have another effect in
 #' each group.
 #'
-#' The null hypothesis is then about the residuals of each group. They are scaled
-#' to the same spread and permuted among all samples, while groups and covariates
-#' stay, and are adjusted once more (Freedman and Lane 1983). For `"spearman"`,
-#' they are residuals of ranks. They are added to the fitted values and ranked
-#' again.
+#' The null hypothesis is then about the residuals of each group. They are
+#' scaled to the same spread and permuted among all samples, while groups and
+#' covariates stay. The permuted residuals are adjusted once more (Freedman and
+#' Lane 1983). For `"spearman"`, they are residuals of ranks. They are added to
+#' the fitted values and ranked again.
 #'
-#' Twice adjusted residuals have fewer degrees of freedom than the data, so
-#' p-values are somewhat too large in small groups.
+#' Residuals that are adjusted twice have fewer degrees of freedom than the
+#' data. So p-values are somewhat too large in small groups.
 #'
 #' @section What is not controlled:
 #' * Heavy tails and outliers. We simulated t-distributed values (3 degrees of
@@ -116,12 +116,12 @@
 #' over all points. `na = "pairwise"` is an error, because each pair would have
 #' its own samples.
 #'
-#' `adjust` excludes `strata`, because residuals still differ between strata with
-#' other shares of the two groups. Put the strata into `adjust`, too.
+#' `adjust` excludes `strata`: residuals would still differ between strata in
+#' which the two groups have other shares. Put the strata into `adjust`, too.
 #'
-#' The points are prepared (or sent to a GPU) once for all permutations, and with
-#' `adjust` for each of them. Each permutation is two searches by all threads or
-#' GPUs.
+#' The points are prepared (or sent to a GPU) once for all permutations, and
+#' with `adjust` for each of them. Each permutation is two searches by all
+#' threads or GPUs.
 #'
 #' @param x The points, as for [knn_search()], held in memory, with the samples
 #'   of both groups. It may also be a list of two such data sets with the same

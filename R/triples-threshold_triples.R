@@ -100,10 +100,10 @@
 #'   `subset`, `num_subset` is added.
 #'
 #'   The order in the file is that of the data frame for any number of stages or
-#'   workers. With `subset`, triples are ordered by the first point of the subset
-#'   that they contain, in the order of `x`. The file gets its name when it is
-#'   complete. With `BPPARAM` or `checkpoint`, the triples of a task must fit in
-#'   memory: more `stages` make tasks smaller.
+#'   workers. With `subset`, triples are ordered by the first point of the
+#'   subset that they contain, in the order of `x`. The file has another name
+#'   until it is complete. With `BPPARAM` or `checkpoint`, the triples of a task
+#'   must fit in memory: more `stages` make tasks smaller.
 #' @section Errors: As for [knn_search()]. The triples are counted before memory
 #' is allocated for them. An answer that does not fit in memory, or in the
 #' 2^31 - 1 rows of a data frame, is a `fsknn_size_error`. Its fields are

@@ -32,11 +32,11 @@ check_adjusts <- function(options, call) {
       c(
         "{.arg adjust} can't be used with metric {.val {metric$name}}.",
         x = if (metric$name == "bicor") {
-          "One outlier moves a fit by least squares in all samples, and so the
-           residuals that it should not be felt in."
+          "A fit by least squares is not robust: one outlier changes the residuals
+           of all samples."
         } else {
-          "It compares the values themselves, with their means and lengths,
-           which residuals have not."
+          "It depends on the means and the size of the values, which residuals do
+           not keep."
         },
         i = "Only {able} take covariates."
       ),

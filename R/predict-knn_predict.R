@@ -235,7 +235,7 @@ check_prediction_k <- function(k, num_points, folds, has_query,
   if (left_out > 1) {
     hint <- paste0(hint, ", and the largest fold ", format_count(left_out))
   } else if (left_out == 1) {
-    hint <- paste0(hint, ", of which one is left out at a time")
+    hint <- paste0(hint, ", and one is left out at a time")
   }
   check_whole_number(
     k, "k", 1, num_points - left_out, hint = paste0(hint, "."), call = call

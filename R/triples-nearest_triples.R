@@ -78,7 +78,7 @@ check_triple_k <- function(k, search, call = caller_env()) {
       if (isolated > 0) {
         paste0(", ", format_count(isolated), " of them isolated")
       },
-      ", and a point stands in as many triples as there are pairs of others."
+      ", and a point is in as many triples as there are pairs of other points."
     ),
     call = call
   )

@@ -32,11 +32,11 @@ check_adjusts <- function(options, call) {
       c(
         "{.arg adjust} can't be used with metric {.val {metric$name}}.",
         x = if (metric$name == "bicor") {
-          "A fit by least squares is not robust: one outlier changes the residuals
-           of all samples."
+          "A fit by least squares is not robust: one outlier changes the
+           residuals of all samples."
         } else {
-          "It depends on the means and the size of the values, which residuals do
-           not keep."
+          "It depends on the means and the size of the values, which residuals
+           do not keep."
         },
         i = "Only {able} take covariates."
       ),

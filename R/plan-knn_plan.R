@@ -91,9 +91,9 @@
 #'   [simulate()][simulate.fsknn_cluster_plan] simulates the run.
 #'
 #' @section The chosen filter:
-#' With `filter = TRUE`, [knn_search()] or [knn_query()] starts, and stops when it
-#' has chosen its filter. This takes about the time of preparing the points. It
-#' takes the memory of the search, including memory for its answer, and the
+#' With `filter = TRUE`, [knn_search()] or [knn_query()] starts, and stops when
+#' it has chosen its filter. This takes about the time of preparing the points.
+#' It takes the memory of the search, including memory for its answer, and the
 #' temporary file if there is one. Invalid points are the same error as in the
 #' search. Rows for which the metric has no value are left out.
 #'
@@ -175,8 +175,8 @@
 #'                       disk = "40 GB", network = "5 GB", failures = 0.01)
 #' knn_plan(c(20e6, 15876), k = 200, hosts = hosts)
 knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
-                     query = NULL, block = NULL, between = FALSE, filter = FALSE,
-                     hosts = NULL) {
+                     query = NULL, block = NULL, between = FALSE,
+                     filter = FALSE, hosts = NULL) {
   check_supplied(x)
   given <- options_given("knn_plan", ...)
   cluster <- check_hosts(hosts)

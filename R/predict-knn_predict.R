@@ -20,9 +20,10 @@
 #'   predicts the points of `x` from each other.
 #' @param k Number of neighbours, a whole number from 1 to the number of points
 #'   that remain when the largest fold is left out.
-#' @param weighting `"equal"` (default), or `"distance"`, which weights a neighbour
-#'   by 1 / distance. If the nearest are at distance 0, only these count.
-#'   `"inner_product"`, whose distances may be below 0, excludes `"distance"`.
+#' @param weighting `"equal"` (default), or `"distance"`, which weights a
+#'   neighbour by 1 / distance. If the nearest are at distance 0, only these
+#'   count. `"inner_product"`, whose distances may be below 0, excludes
+#'   `"distance"`.
 #' @param folds `NULL` (default) leaves out one point at a time. Otherwise a
 #'   number of folds to draw, or the fold of each point, given like `labels`. A
 #'   point's neighbours are then found only among the points of other folds.
@@ -122,8 +123,9 @@
 #' inside <- knn_predict(noise, type, k = 5, points = "columns", select = best)
 #' c(outside = outside$error$error[5], inside = inside$error$error[5])
 knn_predict <- function(x, labels, query = NULL, k = 5, metric = NULL,
-                        sign = "signed", ..., weighting = c("equal", "distance"),
-                        folds = NULL, strata = NULL, select = NULL) {
+                        sign = "signed", ...,
+                        weighting = c("equal", "distance"), folds = NULL,
+                        strata = NULL, select = NULL) {
   check_supplied(x)
   check_supplied(labels)
   options <- verb_options("knn_predict", ...)
@@ -211,11 +213,13 @@ check_labels <- function(labels, x, input, num_points, call = caller_env()) {
 }
 
 check_weighting <- function(weighting, metric, call = caller_env()) {
-  weighting <- check_choice(weighting, c("equal", "distance"), "weighting", call = call)
+  weighting <- check_choice(
+    weighting, c("equal", "distance"), "weighting", call = call
+  )
   if (weighting == "distance" && metric$below_zero) {
     abort_argument(
-      "{.arg weighting} can't be {.val distance} with metric {.val {metric$name}},
-       whose distances may be below 0.",
+      "{.arg weighting} can't be {.val distance} with metric
+       {.val {metric$name}}, whose distances may be below 0.",
       call
     )
   }

@@ -1,6 +1,7 @@
 # Makes predictions from neighbours, for each k from 1 on at once.
 
-new_prediction <- function(found, labels, k, options, weighting, folds, has_query) {
+new_prediction <- function(found, labels, k, options, weighting, folds,
+                           has_query) {
   index <- found$index
   weight <- donor_weights(index, found$distance, weighting)
   is_class <- is.factor(labels)
@@ -28,7 +29,8 @@ new_prediction <- function(found, labels, k, options, weighting, folds, has_quer
       neighbours = new_neighbours(found),
       folds = folds,
       features = found$features,
-      k = k, metric = options$metric$name, sign = options$sign, weighting = weighting,
+      k = k, metric = options$metric$name, sign = options$sign,
+      weighting = weighting,
       weighted = !is.null(options$weights), num_donors = length(labels),
       names = found$names
     ),

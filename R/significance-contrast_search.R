@@ -115,8 +115,8 @@ constant_in_either <- function(values, columns, at_risk) {
 # `edges_beyond` counts, for each observed edge, the permutations that were at
 # least as extreme at its point. `edges` is from edges_of_contrast().
 #
-# Without covariates `values` are those of standardise_groups(), and their
-# samples change groups. With covariates they are those of residuals_of_groups().
+# Without covariates, `values` are those of standardise_groups(), and their
+# samples change groups. With covariates, they are residuals_of_groups().
 # Residuals then move to other samples, with their weights, but groups and
 # covariates stay (Freedman and Lane 1983).
 permuted_contrasts <- function(values, labels, drawn, task, edges, call) {

@@ -28,8 +28,8 @@
 #'   * `found_in_sample`: the number of the sample's triples above the
 #'     threshold;
 #'   * `expected`: the expected number of triples above the threshold, from the
-#'     sample. It is `NA` with `subset`, or if fewer than 1,000 were found in the
-#'     sample;
+#'     sample. It is `NA` with `subset`, or if fewer than 1,000 were found in
+#'     the sample;
 #'   * `comparisons`: the expected number of triples that no pair rules out,
 #'     times the number of features;
 #'   * `stages`: the number of tasks into which a search is divided with

@@ -82,11 +82,12 @@
 #' The null hypothesis is then about the residuals of each group. They are
 #' scaled to the same spread and permuted among all samples, while groups and
 #' covariates stay. The permuted residuals are adjusted once more (Freedman and
-#' Lane 1983). For `"spearman"`, they are residuals of ranks. They are added to
-#' the fitted values and ranked again.
+#' Lane 1983). Residuals that are adjusted twice have fewer degrees of freedom
+#' than the data. So p-values are somewhat too large in small groups.
 #'
-#' Residuals that are adjusted twice have fewer degrees of freedom than the
-#' data. So p-values are somewhat too large in small groups.
+#' `adjust` is for `"pearson"` only. Residuals of ranks keep a part of a
+#' covariate's effect. If this effect differs between the groups, so do the
+#' correlations.
 #'
 #' @section What is not controlled:
 #' * Heavy tails and outliers. We simulated t-distributed values (3 degrees of
@@ -119,9 +120,8 @@
 #' `adjust` excludes `strata`: residuals would still differ between strata in
 #' which the two groups have other shares. Put the strata into `adjust`, too.
 #'
-#' The points are prepared (or sent to a GPU) once for all permutations, and
-#' with `adjust` for each of them. Each permutation is two searches by all
-#' threads or GPUs.
+#' The points are prepared (or sent to a GPU) once for all permutations. Each
+#' permutation is two searches by all threads or GPUs.
 #'
 #' @param x The points, as for [knn_search()], held in memory, with the samples
 #'   of both groups. It may also be a list of two such data sets with the same
@@ -215,6 +215,7 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
     options$metric,
     "Groups may differ in the means of points, which other metrics see."
   )
+  check_adjusts_groups(options)
   options$in_memory <- TRUE
   # Ties concern the lists of each group: see check_group_values().
   taken <- take_two_groups(
@@ -243,17 +244,35 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
   contrast_groups(search, labels, taken, drawn, persistence, samples, designs)
 }
 
-# Returns the covariates of each group, as kept_covariates() does, or NULL.
+# Residuals of ranks keep a part of an effect, which may differ between groups.
+check_adjusts_groups <- function(options, call = caller_env()) {
+  if (is.null(options$adjust) || options$metric$name == "pearson") {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      "{.arg adjust} can be used with metric {.val pearson} only.",
+      x = "Ranks keep a part of a covariate's effect. If this effect differs
+           between groups, so do correlations of ranks."
+    ),
+    call
+  )
+}
+
+# Returns the covariates of each group, as kept_covariates() does, or NULL. They
+# have a row for each sample, which is 0 outside the group.
 designs_of_groups <- function(search, labels, samples) {
   if (is.null(search$covariates)) {
     return(NULL)
   }
-  ranked <- search$options$metric$name == "spearman"
   lapply(1:2, function(group) {
     at <- labels == group
-    kept_covariates(
-      search$covariates, ranked, samples[at], search$options$weights[at]
+    kept <- kept_covariates(
+      search$covariates, FALSE, samples[at], search$options$weights[at]
     )
+    design <- matrix(0, length(labels), ncol(kept))
+    design[at, ] <- kept
+    design
   })
 }
 
@@ -299,7 +318,9 @@ check_group_values <- function(search, labels, names, constant, designs,
     part$values <- part$values[, columns, drop = FALSE]
     part$samples <- (part$samples %||% seq_along(labels))[columns]
     part$scan <- NULL
-    options["adjust"] <- list(design_or_null(designs[[group]]))
+    options["adjust"] <- list(
+      design_or_null(designs[[group]][columns, , drop = FALSE])
+    )
     options["weights"] <- list(even_or(search$options$weights[columns]))
     checked <- tryCatch(
       check_values(part, options, "x", call = call),
@@ -349,17 +370,13 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
   edges <- edges_of_contrast(found$groups)
   points <- points_of_contrast(found$points, search)
   if (!is.null(drawn)) {
-    permuted <- if (is.null(designs)) {
-      values <- standardise_groups(
-        values, labels, taken$strata[samples], weights
-      )
-      task$at_risk <- rows_at_risk(values, min(tabulate(labels, 2)))
-      permuted_contrasts(values, labels, drawn, task, edges, call)
+    values <- if (is.null(designs)) {
+      standardise_groups(values, labels, taken$strata[samples], weights)
     } else {
-      ranked <- task$request$metric == "spearman"
-      parts <- residuals_of_groups(values, labels, designs, weights, ranked)
-      permuted_contrasts(parts, labels, drawn, task, edges, call)
+      residuals_of_groups(values, labels, designs, weights)
     }
+    task$at_risk <- rows_at_risk(values, min(tabulate(labels, 2)))
+    permuted <- permuted_contrasts(values, labels, drawn, task, edges, call)
     of_rbo <- point_p_values(points$rbo, permuted$rbo, FALSE)
     of_change <- point_p_values(points$change, permuted$change, TRUE)
     points$rbo_expected <- of_rbo$expected

@@ -3,7 +3,7 @@
 
 # Returns what all searches of one contrast share. `search` is from
 # new_search(). `labels` holds the group of each sample, and `designs` the
-# covariates of each group, or NULL.
+# covariates of each group, or NULL. They have a row for each sample.
 new_contrast_task <- function(search, labels, persistence, designs = NULL) {
   request <- search$request
   request$progress <- FALSE
@@ -29,18 +29,24 @@ rows_at_risk <- function(values, fewest) {
   rows[most >= fewest]
 }
 
-# `points` is a handle, or values. `labels` is 1 or 2 for each feature. Returns
-# `groups` and `points`, the value of cpp_contrast_points(). Each group has its
+# `points` is a handle, or values. `labels` is 1 or 2 for each feature. With
+# covariates, a sample has those of sample `place`. Returns `groups` and `points`, the value of cpp_contrast_points(). Each group has its
 # lists (index) and the correlations of their pairs, in the group itself (own)
 # and in the other (other).
-contrast_of <- function(points, values, labels, task, call) {
+contrast_of <- function(points, values, labels, task, call,
+                        place = seq_along(labels)) {
   columns <- list(which(labels == 1), which(labels == 2))
-  skip <- sort(union(
-    task$request$skip, constant_in_either(values, columns, task$at_risk)
-  ))
+  designs <- Map(function(design, at) {
+    design[place[at], , drop = FALSE]
+  }, task$designs, columns[seq_along(task$designs)])
+  skip <- sort(Reduce(union, list(
+    task$request$skip, constant_in_either(values, columns, task$at_risk),
+    explained_in_either(values, columns, designs)
+  )))
   check_k(task$request$k, task$num_points, length(skip), call = call)
   requests <- lapply(1:2, function(group) {
-    request_within(columns[[group]], task, skip, task$designs[[group]])
+    design <- if (!is.null(task$designs)) designs[[group]]
+    request_within(columns[[group]], task, skip, design)
   })
   groups <- lapply(requests, function(request) {
     found <- in_core(ask_core(points, NULL, request), call)
@@ -87,12 +93,10 @@ design_or_null <- function(design) {
 
 # Returns the rows that the covariates of a group explain. Permuted residuals of
 # few samples can be such rows.
-explained_in_either <- function(values, labels, task) {
-  ranked <- task$request$metric == "spearman"
-  rows <- lapply(1:2, function(group) {
-    part <- t(values[, labels == group, drop = FALSE])
-    if (ranked) part <- apply(part, 2, rank)
-    left <- stats::lm.fit(cbind(1, task$designs[[group]]), part)$residuals
+explained_in_either <- function(values, columns, designs) {
+  rows <- lapply(seq_along(designs), function(group) {
+    part <- t(values[, columns[[group]], drop = FALSE])
+    left <- stats::lm.fit(cbind(1, designs[[group]]), part)$residuals
     about <- sweep(part, 2, colMeans(part))
     which(colSums(as.matrix(left)^2) <= 1e-20 * colSums(about^2))
   })
@@ -115,16 +119,13 @@ constant_in_either <- function(values, columns, at_risk) {
 # `edges_beyond` counts, for each observed edge, the permutations that were at
 # least as extreme at its point. `edges` is from edges_of_contrast().
 #
-# Without covariates, `values` are those of standardise_groups(), and their
-# samples change groups. With covariates, they are residuals_of_groups().
-# Residuals then move to other samples, with their weights, but groups and
-# covariates stay (Freedman and Lane 1983).
+# Permutations move samples to other groups. With covariates, `values` are
+# residuals, which move to the places of other samples. Groups and covariates
+# stay there (Freedman and Lane 1983).
 permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   num <- ncol(drawn)
-  if (is.null(task$designs)) {
-    points <- hold_points(values, task$request, call)
-    on.exit(give_back_held(points))
-  }
+  points <- hold_points(values, task$request, call)
+  on.exit(give_back_held(points))
   bar <- new_split_bar(task$shown, num)
   on.exit(end_bar(bar), add = TRUE)
   empty <- matrix(NA_real_, task$num_points, num)
@@ -134,22 +135,8 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   )
   beyond <- abs(edges$change) - tied_within
   for (at in seq_len(num)) {
-    now <- if (is.null(task$designs)) {
-      contrast_of(points, values, labels[drawn[, at]], task, call)$points
-    } else {
-      # Rounding keeps ties of ranks that are equal in theory.
-      moved <- round(
-        values$fitted +
-          values$spread[, labels] * values$residuals[, drawn[, at]],
-        9
-      )
-      turn <- task
-      turn$weights <- task$weights[drawn[, at]]
-      turn$request$skip <- union(
-        task$request$skip, explained_in_either(moved, labels, task)
-      )
-      contrast_of(moved, moved, labels, turn, call)$points
-    }
+    place <- drawn[, at]
+    now <- contrast_of(points, values, labels[place], task, call, place)$points
     found$rbo[, at] <- now$rbo
     found$change[, at] <- now$mean_2 - now$mean_1
     found$largest[[at]] <- max(now$largest, -Inf, na.rm = TRUE)

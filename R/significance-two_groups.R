@@ -267,33 +267,23 @@ standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
   values
 }
 
-# Returns what is permuted with covariates: residuals of each group, with a
-# spread of 1. By `fitted` and `spread` (a column for each group), residuals
-# become values again, which Spearman's correlation ranks.
-residuals_of_groups <- function(values, labels, designs, weights, ranked) {
+# Returns the residuals of each group, with a spread of 1. They are permuted
+# where there are covariates. Isolated points have no spread.
+residuals_of_groups <- function(values, labels, designs, weights) {
   storage.mode(values) <- "double"
-  found <- list(fitted = 0 * values, spread = matrix(1, nrow(values), 2))
   values <- values / unit_of_rows(values)
+  weights <- weights %||% rep(1, ncol(values))
   for (group in 1:2) {
     at <- which(labels == group)
-    part <- values[, at, drop = FALSE]
-    if (ranked) part[] <- t(apply(part, 1, rank))
     fit <- stats::lm.wfit(
-      cbind(1, designs[[group]]), t(part),
-      if (is.null(weights)) rep(1, length(at)) else weights[at]
+      cbind(1, designs[[group]][at, ]), t(values[, at]), weights[at]
     )
-    residuals <- t(as.matrix(fit$residuals))
+    residuals <- t(fit$residuals)
     spread <- sqrt(rowMeans(residuals^2))
-    # Isolated points have no spread.
     spread[spread == 0] <- 1
-    if (ranked) {
-      found$fitted[, at] <- part - residuals
-      found$spread[, group] <- spread
-    }
     values[, at] <- residuals / spread
   }
-  found$residuals <- values
-  found
+  values
 }
 
 # Replaces each value by the weighted mean of its row over the samples of its

@@ -356,7 +356,7 @@ test_that("numbers of any magnitude are predicted, and their errors told", {
   value <- x[, 1] + random_matrix(40, 1, seed = 2)[, 1] / 10
   ask <- function(factor, by = 1, weighting = "equal") {
     knn_predict(
-      x * by, value * factor, k = 5, metric = "euclidean", weighting = vote
+      x * by, value * factor, k = 5, metric = "euclidean", weighting = weighting
     )
   }
   for (weighting in c("equal", "distance")) {

@@ -30,9 +30,10 @@ rows_at_risk <- function(values, fewest) {
 }
 
 # `points` is a handle, or values. `labels` is 1 or 2 for each feature. With
-# covariates, a sample has those of sample `place`. Returns `groups` and `points`, the value of cpp_contrast_points(). Each group has its
-# lists (index) and the correlations of their pairs, in the group itself (own)
-# and in the other (other).
+# covariates, a sample has those of sample `place`. Returns `groups` and
+# `points`, the value of cpp_contrast_points(). Each group has its lists (index)
+# and the correlations of their pairs, in the group itself (own) and in the
+# other (other).
 contrast_of <- function(points, values, labels, task, call,
                         place = seq_along(labels)) {
   columns <- list(which(labels == 1), which(labels == 2))

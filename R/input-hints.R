@@ -576,6 +576,9 @@ is_symmetric <- function(x) {
 # its arguments looks like data. `frame` is that of the verb.
 swapped_hint <- function(frame) {
   called <- if (is.environment(frame)) function_of(frame)
+  if (is.null(called)) {
+    return(NULL)
+  }
   names <- setdiff(as.character(names(formals(called))), "...")
   values <- lapply(rlang::set_names(names), function(name) {
     missing <- eval(call("missing", as.name(name)), frame)

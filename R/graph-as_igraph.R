@@ -41,8 +41,8 @@
 #'     `sign = "negative"`);
 #'   * the column `similarity` if `edges` has one, as under `"proportional"`,
 #'     `"sorensen"` and `"jaccard"`;
-#'   * 1 - distance for `"cosine"`, and for these metrics if that column is
-#'     lost;
+#'   * 1 - distance for `"cosine"`, and for these three metrics if `edges` has
+#'     lost that column;
 #'   * 1 / (1 + distance) for other metrics. `"inner_product"` has none.
 #' @param mode `"directed"` (default), `"union"` or `"mutual"`: see Details.
 #' @param negative What to do with edges whose weight is not positive: `"error"`
@@ -197,6 +197,7 @@ check_vertices <- function(vertices, call = caller_env()) {
       call
     )
   }
+  given <- vertices
   vertices <- vertex_table(vertices)
   if (!is.data.frame(vertices) || !"name" %in% names(vertices)) {
     abort_argument(
@@ -212,11 +213,32 @@ check_vertices <- function(vertices, call = caller_env()) {
   )
   if (anyNA(vertices$name) || anyDuplicated(vertices$name) > 0) {
     abort_argument(
-      "The names in {.arg vertices} must be unique, and none of them missing.",
+      c(
+        "The names in {.arg vertices} must be unique, and none of them
+         missing.",
+        i = hint_of_vertices(given)
+      ),
       call
     )
   }
   vertices
+}
+
+# A vector that repeats values may be a clustering of the points.
+hint_of_vertices <- function(vertices) {
+  if (is.data.frame(vertices)) {
+    return(NULL)
+  }
+  names <- if (is.null(names(vertices))) {
+    "rownames(x)"
+  } else {
+    "names(vertices)"
+  }
+  cluster <- if (is.object(vertices)) "as.vector(vertices)" else "vertices"
+  paste0(
+    "To add a value for each point, such as its cluster, use ",
+    "{.code data.frame(name = ", names, ", cluster = ", cluster, ")}."
+  )
 }
 
 # Has the verb in this frame an argument of this name?

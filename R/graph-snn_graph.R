@@ -4,7 +4,7 @@
 #' similarity of their neighbour lists. Each point counts as its own neighbour.
 #' Use the graph for clustering, for example by [igraph::cluster_louvain()].
 #'
-#' `type` is as in bluster's `makeSNNGraph()`, and gives the same numbers:
+#' `similarity` is `type` of bluster's `makeSNNGraph()`, with the same numbers:
 #' * `"rank"` (Xu and Su 2015): k - r / 2. r is the smallest sum of the ranks of
 #'   a shared neighbour in the two lists. A point has rank 0 in its own list;
 #' * `"number"`: the number of shared neighbours;
@@ -14,10 +14,10 @@
 #' A similarity that would be 0 is set to 1e-6, so that igraph keeps the edge.
 #'
 #' @param x Neighbours, in any shape that [as_knn()] takes: a result of
-#'   [knn_search()], an edge data frame from [knn_graph()], and others. For
-#'   shards ([read_knn()]), the indices are read by blocks, into 4 bytes for
-#'   each.
-#' @param type The kind of similarity: see Details.
+#'   [knn_search()], an edge data frame from [knn_graph()], and others. The
+#'   indices of shards ([read_knn()]) are read in blocks, and take 4 bytes each
+#'   in memory.
+#' @param similarity The kind of similarity: see Details.
 #' @param ... Must be empty.
 #' @param min_similarity Edges with a smaller similarity are dropped. 0
 #'   (default) keeps all. Seurat keeps Jaccard indices of at least 1 / 15.
@@ -42,16 +42,18 @@
 #' @examples
 #' x <- rbind(matrix(rnorm(300), 50), matrix(rnorm(300, mean = 3), 50))
 #' nn <- knn_search(x, k = 8, metric = "euclidean")
-#' edges <- snn_graph(nn, type = "jaccard")
+#' edges <- snn_graph(nn, similarity = "jaccard")
 #' edges
 #' g <- as_igraph(edges, weight = "similarity")
 #' igraph::sizes(igraph::cluster_louvain(g))
-snn_graph <- function(x, type = c("rank", "number", "jaccard"), ...,
+snn_graph <- function(x, similarity = c("rank", "number", "jaccard"), ...,
                       min_similarity = 0, names = NULL, num_threads = NULL,
                       progress = NULL) {
   check_no_more(...)
   check_supplied(x)
-  type <- check_choice(type, c("rank", "number", "jaccard"), "type")
+  similarity <- check_choice(
+    similarity, c("rank", "number", "jaccard"), "similarity"
+  )
   num_threads <- check_num_threads(num_threads)
   progress <- check_progress(progress)
   if (!is.numeric(min_similarity) || length(min_similarity) != 1 ||
@@ -75,7 +77,8 @@ snn_graph <- function(x, type = c("rank", "number", "jaccard"), ...,
     index <- nn$index
   }
   found <- cpp_shared_neighbours(
-    index, type, as.double(min_similarity), max_edges, num_threads, progress
+    index, similarity, as.double(min_similarity), max_edges, num_threads,
+    progress
   )
   if (identical(found$failure, "too_many_pairs")) {
     cli_abort(
@@ -95,5 +98,7 @@ snn_graph <- function(x, type = c("rank", "number", "jaccard"), ...,
   edges <- new_knn_edges(
     found, data.frame(name = names %||% seq_len(num_points))
   )
-  as_undirected(edges, paste0("Shared-nearest-neighbour graph (", type, ")"))
+  as_undirected(
+    edges, paste0("Shared-nearest-neighbour graph (", similarity, ")")
+  )
 }

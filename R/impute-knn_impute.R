@@ -22,8 +22,8 @@
 #' **Imputed value.** Under `"euclidean"` and `"manhattan"`, the imputed value
 #' is the mean of the donors' values. `"pearson"` ignores level and spread, so
 #' each donor is first scaled to the row. Its value becomes (value - mean) times
-#' the ratio of the standard deviations, plus the row's mean. These are over the
-#' columns that both have.
+#' the ratio of the standard deviations, plus the row's mean. These means and
+#' standard deviations are over the columns that both rows have.
 #'
 #' With `weighting = "distance"`, a donor has the
 #' weight 1 / distance; if there are donors at distance 0, only these count. The

@@ -32,11 +32,11 @@ check_adjusts <- function(options, call) {
       c(
         "{.arg adjust} can't be used with metric {.val {metric$name}}.",
         x = if (metric$name == "bicor") {
-          "One outlier moves a fit by least squares in all samples, and so the
-           residuals that it should not be felt in."
+          "A fit by least squares is not robust: one outlier changes the
+           residuals of all samples."
         } else {
-          "It compares the values themselves, with their means and lengths,
-           which residuals have not."
+          "It depends on the means and the size of the values, which residuals
+           do not keep."
         },
         i = "Only {able} take covariates."
       ),
@@ -123,7 +123,8 @@ fit_covariates <- function(search, x, weights, call = caller_env()) {
     return(NULL)
   }
   points <- search$points
-  covariates <- read_covariates(told, x, points, options$input, call)
+  covariates <- told$covariates %||%
+    read_covariates(told, x, points, options$input, call)
   samples <- weights$samples %||% seq_len(ncol(points$values))
   check_covariates_known(covariates, samples, points, call)
   ranked <- options$metric$name == "spearman"

@@ -4,7 +4,7 @@
 
 abort_argument <- function(message, call, .envir = parent.frame()) {
   cli_abort(
-    message,
+    c(message, i = swapped_hint(call)),
     class = c("fsknn_argument_error", "fsknn_error"),
     call = call,
     .envir = .envir

@@ -571,3 +571,32 @@ is_symmetric <- function(x) {
   }
   TRUE
 }
+
+# Returns a hint where a verb's data are a single value or text, and another of
+# its arguments looks like data. `frame` is that of the verb.
+swapped_hint <- function(frame) {
+  called <- if (is.environment(frame)) function_of(frame)
+  if (is.null(called)) {
+    return(NULL)
+  }
+  names <- setdiff(as.character(names(formals(called))), "...")
+  values <- lapply(rlang::set_names(names), function(name) {
+    missing <- eval(call("missing", as.name(name)), frame)
+    if (!missing) tryCatch(get0(name, frame), error = function(err) NULL)
+  })
+  of_data <- intersect(c("x", "query", "edges", "result"), names)
+  odd <- Filter(function(name) {
+    value <- values[[name]]
+    plain <- is.atomic(value) && is.null(dim(value)) && !is.object(value)
+    plain && (length(value) == 1 || is.character(value))
+  }, of_data)
+  data <- Filter(function(name) {
+    length(dim(values[[name]])) == 2
+  }, setdiff(names, c(of_data, "data", "adjust", "outcome", "vertices")))
+  if (length(odd) > 0 && length(data) > 0) {
+    paste0(
+      "Are these swapped? {.arg ", odd[[1]], "} comes before {.arg ",
+      data[[1]], "}."
+    )
+  }
+}

@@ -197,7 +197,11 @@ count_short_rows <- function(found, search) {
   num_rows <- nrow(found$index)
   rows <- request$subset %||% seq_len(num_rows)
   if (!is.null(request$blocks)) {
-    return(sum(rowSums(is.na(found$index)) > 0 & !rows %in% skip))
+    short <- is.na(found$index)
+    if (!is.null(search$each_k)) {
+      short <- short & asked_places(search$each_k, ncol(short))
+    }
+    return(sum(rowSums(short) > 0 & !rows %in% skip))
   }
   k <- rep_len(search$each_k %||% request$k, num_rows)
   asked <- which(k > 0 & !rows %in% skip)

@@ -317,6 +317,13 @@ is_number_like <- function(x) {
   (is.numeric(x) || is.logical(x)) && !inherits(x, "integer64")
 }
 
+# Could these be names or numbers of rows?
+can_be_rows <- function(x) {
+  plain <- is.null(dim(x)) && !is.object(x)
+  plain && (is.character(x) || is.numeric(x) && length(x) > 0 &&
+              isTRUE(all(x >= 1 & x == trunc(x))))
+}
+
 abort_input <- function(x, arg, call) {
   given <- describe_type(x)
   hint <- if (is.character(x) || is.factor(x)) {
@@ -327,7 +334,17 @@ abort_input <- function(x, arg, call) {
   } else if (inherits(x, "integer64")) {
     c(i = "Make its values double: {.code {code_of_doubles(x, arg)}}.")
   } else if (is.numeric(x) && is.null(dim(x)) && !is.object(x)) {
-    c(i = "For points with one feature use {.code as.matrix({arg})}.")
+    c(
+      i = "If it is one point, use {.code t({arg})}. If it has points with one
+           feature, use {.code as.matrix({arg})}."
+    )
+  }
+  if (arg == "query" && can_be_rows(x)) {
+    hint <- c(
+      hint,
+      i = "For some of the points of {.arg x}, use
+           {.code knn_search(x, subset = {arg})}."
+    )
   }
   abort_argument(
     c(

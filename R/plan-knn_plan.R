@@ -2,7 +2,7 @@
 #'
 #' Computes the plan of a call to [knn_search()], [knn_graph()] or
 #' [knn_query()] from the sizes of its data alone. Nothing is searched, and the
-#' values of `x` are not read unless `look = TRUE`. With `hosts`, the plan is
+#' values of `x` are not read unless `filter = TRUE`. With `hosts`, the plan is
 #' for many machines that work on one folder: see "Many hosts".
 #'
 #' The terms are those of the paper (Arefin 2012). The n x n matrix of distances
@@ -33,7 +33,7 @@
 #'   the metric has a filter and memory is sufficient. Otherwise, and for
 #'   queries, blocks are searched one after another. The memory in the plan is
 #'   then that of the largest of these searches.
-#' @param look `TRUE` reads the points and reports the filter that a search of
+#' @param filter `TRUE` reads the points and reports the filter that a search of
 #'   them would choose. Several metrics have a filter of 8-bit numbers, and one
 #'   of 16-bit numbers for points that 8 bits do not separate well. `x` and
 #'   `query` must then be points, not sizes. `FALSE` by default. See "The chosen
@@ -63,7 +63,7 @@
 #'   * `num_pairs`: the number of pairs of points that are compared;
 #'   * `filter`: how most pairs are pruned before their distance is computed, in
 #'     words. If there are several ways, the search chooses one by its points;
-#'   * with `look = TRUE` also `filter_form`, `filter_bits` and `pruned`: see
+#'   * with `filter = TRUE` also `filter_form`, `filter_bits` and `pruned`: see
 #'     "The chosen filter".
 #'
 #'   With `hosts`, it is a list of class `fsknn_cluster_plan` with a print
@@ -91,9 +91,9 @@
 #'   [simulate()][simulate.fsknn_cluster_plan] simulates the run.
 #'
 #' @section The chosen filter:
-#' With `look = TRUE`, [knn_search()] or [knn_query()] starts, and stops when it
-#' has chosen its filter. This takes about the time of preparing the points. It
-#' takes the memory of the search, including memory for its answer, and the
+#' With `filter = TRUE`, [knn_search()] or [knn_query()] starts, and stops when
+#' it has chosen its filter. This takes about the time of preparing the points.
+#' It takes the memory of the search, including memory for its answer, and the
 #' temporary file if there is one. Invalid points are the same error as in the
 #' search. Rows for which the metric has no value are left out.
 #'
@@ -165,7 +165,7 @@
 #'
 #' # the filter that a search of these points would choose
 #' x <- matrix(rnorm(2000 * 30), nrow = 2000)
-#' knn_plan(x, backend = "cpu", look = TRUE)$filter_bits
+#' knn_plan(x, backend = "cpu", filter = TRUE)$filter_bits
 #'
 #' # neighbours in each of three batches
 #' knn_plan(c(6000, 50), block = gl(3, 2000), backend = "cpu")$num_pairs
@@ -175,8 +175,8 @@
 #'                       disk = "40 GB", network = "5 GB", failures = 0.01)
 #' knn_plan(c(20e6, 15876), k = 200, hosts = hosts)
 knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
-                     query = NULL, block = NULL, between = FALSE, look = FALSE,
-                     hosts = NULL) {
+                     query = NULL, block = NULL, between = FALSE,
+                     filter = FALSE, hosts = NULL) {
   check_supplied(x)
   given <- options_given("knn_plan", ...)
   cluster <- check_hosts(hosts)
@@ -185,7 +185,7 @@ knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
       c(given, list(query = query, block = block)), cluster
     )
   }
-  check_look(look, x, query, cluster)
+  check_reads_points(filter, x, query, cluster)
   options <- check_options(given, "knn_plan")
   check_planned_cpu(options)
   asked <- list(options = options, block = block)
@@ -237,7 +237,7 @@ knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
     na = if (storage$bytes_file > 0) "error" else options$na,
     blocks = blocks
   )
-  chosen <- if (look) {
+  chosen <- if (filter) {
     chosen_filter(x, asked$options, query, k, asked$block, between)
   }
   plan <- new_plan(size[[1]], num_features, query_size[1] %||% 0, request)

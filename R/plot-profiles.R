@@ -188,7 +188,7 @@ named_rows <- function(x, call = caller_env()) {
   # Metafeatures make their names on request.
   rows$names <- rows$names %||% rownames(rows$values)
   if (is.null(rows$names)) {
-    abort_argument("{.arg x} must have row names, which it has not.", call)
+    abort_argument("{.arg x} must have row names, and has none.", call)
   }
   rows
 }

@@ -21,7 +21,7 @@ format.fsknn_prediction <- function(x, ...) {
     paste0(
       how, ": k = ", x$k, ", ",
       describe_metric(x$metric, x$sign, x$weighted),
-      if (x$vote == "distance") ", votes by 1 / distance"
+      if (x$weighting == "distance") ", votes by 1 / distance"
     ),
     format_searched(x),
     if (has_truth) error_in_words(x),

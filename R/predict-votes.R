@@ -1,8 +1,9 @@
 # Makes predictions from neighbours, for each k from 1 on at once.
 
-new_prediction <- function(found, labels, k, options, vote, folds, has_query) {
+new_prediction <- function(found, labels, k, options, weighting, folds,
+                           has_query) {
   index <- found$index
-  weight <- vote_weights(index, found$distance, vote)
+  weight <- donor_weights(index, found$distance, weighting)
   is_class <- is.factor(labels)
   told <- if (is_class) {
     predict_classes(index, weight, labels)
@@ -28,7 +29,8 @@ new_prediction <- function(found, labels, k, options, vote, folds, has_query) {
       neighbours = new_neighbours(found),
       folds = folds,
       features = found$features,
-      k = k, metric = options$metric$name, sign = options$sign, vote = vote,
+      k = k, metric = options$metric$name, sign = options$sign,
+      weighting = weighting,
       weighted = !is.null(options$weights), num_donors = length(labels),
       names = found$names
     ),
@@ -38,9 +40,9 @@ new_prediction <- function(found, labels, k, options, vote, folds, has_query) {
 
 # Weights are relative to that of the nearest, so that no distance overflows.
 # Missing neighbours have weight 0.
-vote_weights <- function(index, distance, vote) {
+donor_weights <- function(index, distance, weighting) {
   weight <- array(1, dim(index))
-  if (vote == "distance") {
+  if (weighting == "distance") {
     nearest <- distance[, 1]
     weight <- nearest / distance
     at_once <- which(nearest == 0)

@@ -24,14 +24,14 @@ chosen_filter <- function(x, options, query, k, block, between,
 }
 
 # `x` and `query` are those of knn_plan(), whose values are to be sampled.
-check_look <- function(look, x, query, cluster, call = caller_env()) {
-  check_flag(look, "look", call = call)
-  if (!look) {
+check_reads_points <- function(filter, x, query, cluster, call = caller_env()) {
+  check_flag(filter, "filter", call = call)
+  if (!filter) {
     return(invisible())
   }
   refuse <- function(why) {
     abort_argument(
-      c("With {.code look = TRUE} there must be points.", x = why), call
+      c("With {.code filter = TRUE} there must be points.", x = why), call
     )
   }
   if (!is.null(cluster)) {

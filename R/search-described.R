@@ -51,9 +51,8 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   if (has_k) {
     is_list <- !as_edges && is.null(at %||% outcome)
     search$each_k <- if (is_list) {
-      each_k_without_blocks(
-        match_names(k, names_asked(search, at, subset), "k", "points", call),
-        search$num_rows, blocks, call
+      each_k_in_blocks(
+        k, names_asked(search, at, subset), search$num_rows, blocks, call
       )
     }
     k <- if (is.null(search$each_k)) k else max(search$each_k, 1)

@@ -76,8 +76,8 @@ format.fsknn_found_file <- function(x, ...) {
       if (!is.null(x$stage)) {
         paste(", stage", x$stage[[1]], "of", x$stage[[2]])
       },
-      if (!is.null(x$num_queries)) {
-        paste0(", with any of ", tally(x$num_queries, "point"))
+      if (!is.null(x$num_subset)) {
+        paste0(", with any of ", tally(x$num_subset, "point"))
       }
     ),
     format_searched(x),

@@ -3,7 +3,7 @@
 
 # `k` is as the user gave it. Returns NULL if it is one number for all, which
 # new_search() checks. Otherwise returns a checked whole number for each point.
-check_each_k <- function(k, num_rows, call = caller_env()) {
+check_each_k <- function(k, num_rows, hint = NULL, call = caller_env()) {
   plain <- is.numeric(k) && (!is.object(k) || inherits(k, "AsIs")) &&
     is.null(dim(k))
   if (!plain || (length(k) == 1 && !inherits(k, "AsIs"))) {
@@ -14,7 +14,8 @@ check_each_k <- function(k, num_rows, call = caller_env()) {
       c(
         "{.arg k} must be one number, or one for each point, not
          {describe_value(unclass(k))}.",
-        i = "Neighbours are asked for of {tally(num_rows, \"point\")}."
+        i = "Neighbours are asked for of {tally(num_rows, \"point\")}.",
+        i = hint
       ),
       call
     )
@@ -26,7 +27,7 @@ check_each_k <- function(k, num_rows, call = caller_env()) {
     )
     abort_argument(
       c(
-        "A {.arg k} for each point must hold whole numbers, 0 or more.",
+        "Each {.arg k} must be a whole number, 0 or more.",
         x = "Not so: {where}."
       ),
       call
@@ -38,7 +39,9 @@ check_each_k <- function(k, num_rows, call = caller_env()) {
 # Returns the answer of a search as matrices, or cut to lists.
 index_and_distance <- function(found, search) {
   found <- found[c("index", "distance")]
-  if (!is.null(search$each_k)) {
+  if (is.matrix(search$each_k)) {
+    found <- cut_lists_of_blocks(found, search$each_k)
+  } else if (!is.null(search$each_k)) {
     found <- cpp_cut_rows(found$index, found$distance, search$each_k)
   }
   names <- search$points$names
@@ -49,4 +52,17 @@ index_and_distance <- function(found, search) {
   }
   nn <- new_neighbours(found, names, search$points$taken_from)
   with_searched(add_left_out(nn, search), search)
+}
+
+# Which places of an answer by blocks does a k for each list ask for?
+asked_places <- function(each_k, num_places) {
+  most <- num_places / ncol(each_k)
+  rank <- rep(rep(seq_len(most), ncol(each_k)), each = nrow(each_k))
+  rank <= each_k[, rep(seq_len(ncol(each_k)), each = most)]
+}
+
+cut_lists_of_blocks <- function(found, each_k) {
+  kept <- t(asked_places(each_k, ncol(found$index)) & !is.na(found$index))
+  row <- factor(col(kept)[kept], seq_len(nrow(each_k)))
+  lapply(found, function(part) unname(split(t(part)[kept], row)))
 }

@@ -10,7 +10,8 @@
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never reduced to fit.
 #' @param subset The points whose edges are returned, as for [knn_search()],
-#'   without repeats. The other points are vertices, to which edges may lead.
+#'   without repeats. The other points remain vertices, and edges may lead to
+#'   them.
 #'
 #' @returns A data frame of class `fsknn_edges` with one row for each edge. Rows
 #'   are in the order of the points in `x` (or of `subset`), then of rank:

@@ -25,7 +25,7 @@
 #' @param k Number of neighbours of each point, a whole number from 1 to the
 #'   number of other points. It is never reduced to fit. It may also be one
 #'   number for each point (of `x`, or of `subset`), from 0: then `index` and
-#'   `distance` are lists.
+#'   `distance` are lists. With `block`, it may be one number for each block.
 #' @param metric The distance, computed in double precision. `NULL` (default) is
 #'   `"pearson"`, or `"euclidean"` if `dimred` is given. One of:
 #'
@@ -38,10 +38,10 @@
 #'   deviations on. A row in which more than half of the values are equal
 #'   (deviation 0) is treated as under `"pearson"`. Proportional Similarity is
 #'   that of Joubert et al. (2018, \doi{10.1016/j.parco.2018.03.009}).
-#' @param sign For correlations (`"pearson"`, `"spearman"` and `"bicor"`), the
-#'   distance: `"signed"` (default) is 1 - r, `"absolute"` 1 - |r|, and
-#'   `"negative"` 1 + r. Other metrics allow only `"signed"`, which changes
-#'   nothing.
+#' @param sign For correlations (`"pearson"`, `"spearman"` and `"bicor"`), which
+#'   of them count as near. The distance is 1 - r for `"signed"` (default), 1 -
+#'   |r| for `"absolute"`, and 1 + r for `"negative"`. Other metrics allow only
+#'   `"signed"`, which changes nothing.
 #' @param ... [Point options][point_options()] and [run
 #'   options][run_options()], by name, or collected as `options = `.
 #' @param subset The points whose neighbours are returned, in the requested
@@ -125,8 +125,8 @@
 #' CPU backend still works.
 #'
 #' @section Blocks:
-#' With `block`, each point has k neighbours in each block, the nearest there by
-#' (distance, index). Polański et al. (2020,
+#' With `block`, each point has k neighbours in each block: those that are
+#' nearest by distance, and then by row number. Polański et al. (2020,
 #' \doi{10.1093/bioinformatics/btz625}) use such neighbours to align batches;
 #' here they are exact. Blocks are in the order of the factor's levels, without
 #' unused levels. Other values are sorted, in the same way in every locale.
@@ -139,9 +139,14 @@
 #'
 #' A block with fewer than k possible neighbours is an error that names it. A
 #' point is not its own neighbour, so a block that is searched by its own points
-#' needs k + 1 of them. Isolated points do not count. `k` must be one number.
-#' All other options have the same meaning as without blocks. With
-#' `na = "pairwise"`, a list with too few neighbours ends in `NA`.
+#' needs k + 1 of them. Isolated points do not count. All other options have the
+#' same meaning as without blocks. With `na = "pairwise"`, a list with too few
+#' neighbours ends in `NA`.
+#'
+#' In `knn_search()` and [knn_query()], `k` may also be one number for each
+#' block, with the names of the blocks, as in `k = c(day1 = 10, day2 = 5)`. A
+#' block of 0 is left out. With these, or with a `k` for each point, `index` and
+#' `distance` are lists. Each block must have enough points for the largest `k`.
 #'
 #' Each pair of points in memory is compared once, as without blocks. On GPUs
 #' this needs a metric with a filter, enough memory and at least 4,096 points,

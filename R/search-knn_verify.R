@@ -197,6 +197,7 @@ read_verified <- function(result, x, query, facts, call = caller_env()) {
       call
     )
   }
+  check_some_names(search$points, facts$some_names, call)
   names <- point_names(search$points)
   row_names <- if (is.null(queries)) names else point_names(search$queries)
   at <- order_of_result(result, row_names, !is.null(queries), facts, call)
@@ -229,6 +230,31 @@ check_same_container <- function(x, query, input, call) {
   )
 }
 
+# The answer for queries has no names of points but those in its record.
+check_some_names <- function(points, known, call) {
+  if (is.null(known) || is.null(known_points(points))) {
+    return(invisible())
+  }
+  names <- point_names(points, known$at)
+  other <- which(is.na(names) | names != known$names)
+  if (length(other) > 0) {
+    abort_other_order("x", known$at, known$names, names, other, call)
+  }
+}
+
+abort_other_order <- function(arg, at, known, names, other, call) {
+  one <- other[[1]]
+  side <- if (arg == "query") "Query" else "Point"
+  abort_argument(
+    c(
+      "{.arg {arg}} must have its points in the order of the search.",
+      x = "{side} {at[[one]]} was {.val {known[[one]]}}, and is
+           {.val {names[[one]]}}."
+    ),
+    call
+  )
+}
+
 # Returns the order of points (or queries) with these names that is the order of
 # the result, or NULL if they are in this order or one of both has no names.
 order_of_result <- function(result, names, are_queries, facts, call) {
@@ -254,15 +280,8 @@ order_of_result <- function(result, names, are_queries, facts, call) {
   if (length(known) == length(names) && !anyDuplicated(at)) {
     return(match_order(names, known, words_of_result(arg, one), call))
   }
-  other <- which(is.na(names[at]) | names[at] != known)[[1]]
-  abort_argument(
-    c(
-      "{.arg {arg}} must have its points in the order of the search.",
-      x = "Point {at[[other]]} was {.val {known[[other]]}}, and is
-           {.val {names[at[[other]]]}}."
-    ),
-    call
-  )
+  other <- which(is.na(names[at]) | names[at] != known)
+  abort_other_order(arg, at, known, names[at], other, call)
 }
 
 words_of_result <- function(arg, one) {
@@ -435,11 +454,14 @@ check_row <- function(row, found, distance, candidates, facts, tolerance) {
     ),
     if (!is.null(limit)) problem(which(own > limit + near(limit)), "too far")
   )
-  for (list in candidates) {
+  for (which in seq_along(candidates)) {
+    list <- candidates[[which]]
     list <- list[!is.na(distance[list])]
     at <- which(found$index %in% list)
     if (is.null(limit)) {
-      wanted <- min(length(list), facts$each_k[row] %||% facts$request$k)
+      each_k <- facts$each_k
+      each_k <- if (is.matrix(each_k)) each_k[row, which] else each_k[row]
+      wanted <- min(length(list), each_k %||% facts$request$k)
       parts <- c(parts, list(
         problem(at[seq_along(at) > wanted], "one too many"),
         problem(at[out_of_order(found, at, facts$in_single)], "out of order")

@@ -539,12 +539,6 @@ exceptions <- list(
     options = "block",
     why = "Pairs within a distance do not depend on blocks: select them
            afterwards."
-  ),
-  list(
-    verbs = "compare_neighbours", options = c("adjust", "data"),
-    why = "Groups would have residuals of their own in each permutation.",
-    cure = "Adjust {.arg x} beforehand, for example by
-            {.fn limma::removeBatchEffect}."
   )
 )
 

@@ -41,9 +41,9 @@
 #'   r for correlations (|r| with `sign = "absolute"`, -r with
 #'   `sign = "negative"`), and the cosine. For `"proportional"`, `"jaccard"` and
 #'   `"sorensen"` it is that of [threshold_graph()].
-#' @param ... [Point options][point_options()] and [run
-#'   options][run_options()], by name, or collected as `options = `. `constant
-#'   = "isolate"` counts no pair of a point without a value.
+#' @param ... [Point options][point_options()] and [run options][run_options()],
+#'   by name, or collected as `options = `. With `constant = "isolate"`, points
+#'   for which the metric has no value are in no pair.
 #'
 #' @returns A list of class `fsknn_pair_histogram`:
 #'   * `breaks`: the breaks, double;

@@ -117,13 +117,40 @@ row_width <- function(request) {
   as.double(request$k) * num_lists(request$blocks)
 }
 
-# Returns a k for each point, or NULL if `k` is one number.
-each_k_without_blocks <- function(k, num_rows, blocks, call) {
-  each_k <- check_each_k(k, num_rows, call = call)
-  if (!is.null(blocks) && !is.null(each_k)) {
-    abort_argument("With {.arg block}, {.arg k} must be one number.", call)
+# Returns a k for each point (`names` are theirs), or NULL if `k` is one number.
+# With blocks, it is a matrix with a column for each list of a point.
+each_k_in_blocks <- function(k, names, num_rows, blocks, call) {
+  if (is.null(blocks)) {
+    k <- match_names(k, names, "k", "points", call)
+    return(check_each_k(k, num_rows, call = call))
   }
-  each_k
+  size <- c(num_rows, num_lists(blocks))
+  if (is_of_blocks(k, blocks)) {
+    k <- check_each_k(I(k[blocks$names]), blocks$count, call = call)
+    return(array(k[blocks_of_lists(blocks, num_rows)], size))
+  }
+  k <- match_names(k, names, "k", "points", call)
+  hint <- if (blocks$lists != "together") {
+    "It may also have one number for each block, with the blocks' names."
+  }
+  each_k <- check_each_k(k, num_rows, hint, call)
+  if (!is.null(each_k)) array(each_k, size)
+}
+
+# Are these a number for each block, by name? A list over several blocks has no
+# such numbers.
+is_of_blocks <- function(k, blocks) {
+  is.numeric(k) && blocks$lists != "together" && !is.null(names(k)) &&
+    length(k) == blocks$count && setequal(names(k), blocks$names)
+}
+
+# Returns the number of the block of each list, points x lists.
+blocks_of_lists <- function(blocks, num_rows) {
+  lists <- matrix(
+    seq_len(num_lists(blocks)), num_rows, num_lists(blocks), byrow = TRUE
+  )
+  # A point has no list of its own block.
+  if (blocks$lists == "others") lists + (lists >= blocks$of_row) else lists
 }
 
 # Checks that every block has k neighbours for all points that search it.

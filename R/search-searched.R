@@ -35,6 +35,7 @@ facts_of_search <- function(search) {
         0L
       },
       outcomes = isTRUE(search$queries$are_outcomes),
+      nearest = search$nearest, some_names = some_names(search),
       input = search$options$input, samples = search$points$samples,
       each_k = search$each_k,
       request = request[intersect(names(request), verified_by)]
@@ -44,6 +45,18 @@ facts_of_search <- function(search) {
       in_tasks = !is.null(search$options$long), before = search$before
     )
   )
+}
+
+# Returns up to 100 names of points with their numbers, by which knn_verify()
+# recognises points in another order. The answer for points has all names.
+some_names <- function(search) {
+  num_points <- nrow(search$points$values)
+  if (is.null(search$queries) || !is.null(search$request$query_self) ||
+        is.null(known_points(search$points))) {
+    return(NULL)
+  }
+  at <- unique(round(seq(1, num_points, length.out = min(num_points, 100))))
+  list(at = at, names = point_names(search$points, at))
 }
 
 # What knn_verify() needs of a request.
@@ -93,12 +106,18 @@ format_searched <- function(x, points = TRUE) {
   if (is.null(facts)) {
     return(NULL)
   }
+  nearest <- facts$nearest
   c(
     if (points) {
       paste0(
-        "Searched: ", tally(facts$num_points, "point"), " of ",
+        if (is.null(nearest)) {
+          "Searched: "
+        } else {
+          paste0("Nearest to ", nearest$to, " among ")
+        },
+        tally(facts$num_points, "point"), " of ",
         tally(facts$num_features, "feature"),
-        if (isTRUE(facts$num_queries > 0)) {
+        if (is.null(nearest) && isTRUE(facts$num_queries > 0)) {
           paste0(
             " for ", format_count(facts$num_queries),
             if (facts$num_queries == 1) " query" else " queries"
@@ -106,7 +125,10 @@ format_searched <- function(x, points = TRUE) {
         },
         ", ", describe_metric(
           facts$metric, facts$sign, facts$weighted, facts$num_covariates
-        )
+        ),
+        if (isTRUE(nearest$permutations > 0)) {
+          paste0(", ", tally(nearest$permutations, "permutation"))
+        }
       )
     },
     if (!is.null(facts$seconds) && !isFALSE(getOption("fsknn.show_time"))) {

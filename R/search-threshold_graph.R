@@ -27,6 +27,10 @@
 #' @param metric A metric of [knn_search()] with a similarity: a correlation
 #'   (`"pearson"` by default, even with `dimred`), `"cosine"`, `"proportional"`,
 #'   `"jaccard"` or `"sorensen"`.
+#' @param ... [Point options][point_options()] and [run options][run_options()],
+#'   by name, or collected as `options = `. With `constant = "isolate"`, points
+#'   for which the metric has no value have no edges. `max_memory` is also a
+#'   limit for the answer, for which all free memory may be used by default.
 #' @param subset The points whose edges are returned, as for [knn_search()],
 #'   without repeats. The result has the edges of the whole graph with at least
 #'   one end in `subset`. The other points are vertices, too.
@@ -59,7 +63,7 @@
 #'   With `file`, a list of class `fsknn_found_file` instead, with a print
 #'   method: `file`, `format`, `what` (`"edge"`), `count` (their number),
 #'   `metric`, `min_similarity` and `num_points`. The file is in the order of
-#'   the data frame, and gets its name when it is complete.
+#'   the data frame, and has another name until it is complete.
 #' @section Errors:
 #' Errors are those of [knn_search()]. The pairs are counted before memory for
 #' them is allocated. If they do not fit in it, or exceed the 2^31 - 1 rows of a

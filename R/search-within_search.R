@@ -19,11 +19,10 @@
 #'   each point (of `x`, `subset` or `query`), in their order or with their
 #'   names. It must not be below 0, except under `"inner_product"`.
 #'
-#' @param ... [Point options][point_options()] and [run
-#'   options][run_options()], by name, or collected as `options = `. `constant
-#'   = "isolate"` gives points without a value empty vectors. `max_memory` is
-#'   also a limit for the answer, for which all free memory may be used by
-#'   default.
+#' @param ... [Point options][point_options()] and [run options][run_options()],
+#'   by name, or collected as `options = `. With `constant = "isolate"`, points
+#'   for which the metric has no value have empty vectors. `max_memory` is also
+#'   a limit for the answer, for which all free memory may be used by default.
 #'
 #' @returns A list of class `fsknn_neighbours`, which prints as a summary. It
 #'   holds two lists with one entry for each point, in the order of `x` (of

@@ -74,6 +74,21 @@
 #' the same in each stratum. Shifts between strata remain in the correlations,
 #' as in those of [knn_graph()].
 #'
+#' @section Covariates:
+#' With `adjust`, correlations are partial correlations within each group, as in
+#' [knn_graph()] of the group alone. So a covariate may have another effect in
+#' each group.
+#'
+#' The null hypothesis is then about the residuals of each group. They are
+#' scaled to the same spread and permuted among all samples, while groups and
+#' covariates stay. The permuted residuals are adjusted once more (Freedman and
+#' Lane 1983). Residuals that are adjusted twice have fewer degrees of freedom
+#' than the data. So p-values are somewhat too large in small groups.
+#'
+#' `adjust` is for `"pearson"` only. Residuals of ranks keep a part of a
+#' covariate's effect. If this effect differs between the groups, so do the
+#' correlations.
+#'
 #' @section What is not controlled:
 #' * Heavy tails and outliers. We simulated t-distributed values (3 degrees of
 #'   freedom) without a difference, with 20 samples in each group. With
@@ -102,10 +117,8 @@
 #' over all points. `na = "pairwise"` is an error, because each pair would have
 #' its own samples.
 #'
-#' `adjust` is not possible, because groups would have residuals of their own in
-#' each permutation. To remove a confounder, first apply
-#' `limma::removeBatchEffect()` with the groups in its `design`, and give the
-#' result as `x`.
+#' `adjust` excludes `strata`: residuals would still differ between strata in
+#' which the two groups have other shares. Put the strata into `adjust`, too.
 #'
 #' The points are prepared (or sent to a GPU) once for all permutations. Each
 #' permutation is two searches by all threads or GPUs.
@@ -152,7 +165,7 @@
 #'     `num_features`.
 #'
 #'   `as.data.frame()` returns the points, or the edges with `what = "edges"`.
-#'   `summary()` counts the p-values below `alpha`. `plot()` draws the `n`
+#'   `summary()` counts the p-values below `level`. `plot()` draws the `n`
 #'   points that changed most. They are ordered by p-value (adjusted, then
 #'   unadjusted), and then by the size of the change. It needs ggplot2.
 #'
@@ -160,6 +173,10 @@
 #'   each point and permutation.
 #' @inheritSection knn_search Errors
 #' @references
+#' Freedman D, Lane D (1983). A Nonstochastic Interpretation of Reported
+#' Significance Levels. *Journal of Business & Economic Statistics* 1: 292-298.
+#' \doi{10.1080/07350015.1983.10509354}
+#'
 #' Webber W, Moffat A, Zobel J (2010). A similarity measure for indefinite
 #' rankings. *ACM Transactions on Information Systems* 28(4): 20.
 #' \doi{10.1145/1852102.1852106}
@@ -198,6 +215,7 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
     options$metric,
     "Groups may differ in the means of points, which other metrics see."
   )
+  check_adjusts_groups(options)
   options$in_memory <- TRUE
   # Ties concern the lists of each group: see check_group_values().
   taken <- take_two_groups(
@@ -212,15 +230,50 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
   }
   samples <- search$points$samples %||% seq_along(taken$labels)
   labels <- taken$labels[samples]
-  check_group_sizes(labels, taken$names, current_env())
+  designs <- designs_of_groups(search, labels, samples)
+  check_group_sizes(labels, taken$names, designs, current_env())
   # Samples of weight 0 have been dropped.
   check_can_change(labels, taken$strata[samples], current_env())
-  search <- check_group_values(search, labels, taken$names, constant)
+  search <- check_group_values(
+    search, labels, taken$names, constant, designs
+  )
   drawn <- if (!is.null(permutations)) {
     draw_permutations(length(labels), permutations, taken$strata[samples])
   }
   tell_contrast(search, labels)
-  contrast_groups(search, labels, taken, drawn, persistence, samples)
+  contrast_groups(search, labels, taken, drawn, persistence, samples, designs)
+}
+
+# Residuals of ranks keep a part of an effect, which may differ between groups.
+check_adjusts_groups <- function(options, call = caller_env()) {
+  if (is.null(options$adjust) || options$metric$name == "pearson") {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      "{.arg adjust} can be used with metric {.val pearson} only.",
+      x = "Ranks keep a part of a covariate's effect. If this effect differs
+           between groups, so do correlations of ranks."
+    ),
+    call
+  )
+}
+
+# Returns the covariates of each group, as kept_covariates() does, or NULL. They
+# have a row for each sample, which is 0 outside the group.
+designs_of_groups <- function(search, labels, samples) {
+  if (is.null(search$covariates)) {
+    return(NULL)
+  }
+  lapply(1:2, function(group) {
+    at <- labels == group
+    kept <- kept_covariates(
+      search$covariates, FALSE, samples[at], search$options$weights[at]
+    )
+    design <- matrix(0, length(labels), ncol(kept))
+    design[at, ] <- kept
+    design
+  })
 }
 
 check_persistence <- function(persistence, call = caller_env()) {
@@ -254,7 +307,7 @@ check_is_correlation <- function(metric, hint = NULL, call = caller_env()) {
 
 # Checks the values of each group by itself. Missing ones are filled with the
 # group's mean. Points that are constant in either group are errors or isolated.
-check_group_values <- function(search, labels, names, constant,
+check_group_values <- function(search, labels, names, constant, designs,
                                call = caller_env()) {
   options <- search$options
   options$constant <- constant
@@ -265,6 +318,10 @@ check_group_values <- function(search, labels, names, constant,
     part$values <- part$values[, columns, drop = FALSE]
     part$samples <- (part$samples %||% seq_along(labels))[columns]
     part$scan <- NULL
+    options["adjust"] <- list(
+      design_or_null(designs[[group]][columns, , drop = FALSE])
+    )
+    options["weights"] <- list(even_or(search$options$weights[columns]))
     checked <- tryCatch(
       check_values(part, options, "x", call = call),
       fsknn_argument_error = function(err) {
@@ -302,10 +359,10 @@ tell_contrast <- function(search, labels, call = caller_env()) {
 }
 
 contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
-                            call = caller_env()) {
+                            designs, call = caller_env()) {
   values <- search$points$values
   weights <- search$options$weights
-  task <- new_contrast_task(search, labels, persistence)
+  task <- new_contrast_task(search, labels, persistence, designs)
   task$shown <- search$request$progress
   # The data are not standardised here, so that lists are identical to those of
   # knn_search().
@@ -313,7 +370,11 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
   edges <- edges_of_contrast(found$groups)
   points <- points_of_contrast(found$points, search)
   if (!is.null(drawn)) {
-    values <- standardise_groups(values, labels, taken$strata[samples], weights)
+    values <- if (is.null(designs)) {
+      standardise_groups(values, labels, taken$strata[samples], weights)
+    } else {
+      residuals_of_groups(values, labels, designs, weights)
+    }
     task$at_risk <- rows_at_risk(values, min(tabulate(labels, 2)))
     permuted <- permuted_contrasts(values, labels, drawn, task, edges, call)
     of_rbo <- point_p_values(points$rbo, permuted$rbo, FALSE)

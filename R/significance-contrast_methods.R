@@ -69,7 +69,7 @@ print.fsknn_contrast <- function(x, ...) {
 }
 
 # Counts the points and edges below a level, unadjusted and adjusted.
-counts_below <- function(x, alpha) {
+counts_below <- function(x, level) {
   columns <- list(
     "points by overlap" = x$points[c("p_rbo", "p_rbo_adjusted")],
     "points by change" = x$points[c("p_change", "p_change_adjusted")],
@@ -77,7 +77,7 @@ counts_below <- function(x, alpha) {
   )
   tested <- vapply(columns, function(p) sum(!is.na(p[[1]])), 1L)
   below <- function(at) {
-    vapply(columns, function(p) sum(p[[at]] < alpha, na.rm = TRUE), 1L)
+    vapply(columns, function(p) sum(p[[at]] < level, na.rm = TRUE), 1L)
   }
   counts <- data.frame(
     what = names(columns), tested = tested, p_value = below(1),
@@ -90,11 +90,11 @@ counts_below <- function(x, alpha) {
   list(counts = counts, words = words)
 }
 
-#' @param object,alpha For `summary()`: an `fsknn_contrast`, and the level below
+#' @param object,level For `summary()`: an `fsknn_contrast`, and the level below
 #'   which p-values are counted.
 #' @rdname compare_neighbours
 #' @export
-summary.fsknn_contrast <- function(object, ..., alpha = 0.05) {
+summary.fsknn_contrast <- function(object, ..., level = 0.05) {
   check_no_more(...)
   quantiles <- vapply(
     object$points[c("shared", "jaccard", "rbo", "change")],
@@ -102,8 +102,8 @@ summary.fsknn_contrast <- function(object, ..., alpha = 0.05) {
   )
   structure(
     list(
-      lines = format(object), quantiles = t(quantiles), alpha = alpha,
-      counts = if (object$permutations > 0) counts_below(object, alpha)$counts
+      lines = format(object), quantiles = t(quantiles), level = level,
+      counts = if (object$permutations > 0) counts_below(object, level)$counts
     ),
     class = "summary.fsknn_contrast"
   )
@@ -115,7 +115,7 @@ print.summary.fsknn_contrast <- function(x, ...) {
   cat("\nQuantiles over points:\n")
   print(round(x$quantiles, 3))
   if (!is.null(x$counts)) {
-    cat("\nHow many are below ", format(x$alpha), ":\n", sep = "")
+    cat("\nHow many are below ", format(x$level), ":\n", sep = "")
     print(x$counts, row.names = FALSE)
   }
   invisible(x)

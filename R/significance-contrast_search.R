@@ -2,16 +2,17 @@
 # labels and with permuted ones.
 
 # Returns what all searches of one contrast share. `search` is from
-# new_search(). `labels` holds the group of each sample.
-new_contrast_task <- function(search, labels, persistence) {
+# new_search(). `labels` holds the group of each sample, and `designs` the
+# covariates of each group, or NULL. They have a row for each sample.
+new_contrast_task <- function(search, labels, persistence, designs = NULL) {
   request <- search$request
   request$progress <- FALSE
   # These depend on the features of a group, which change.
   request$largest <- -1
-  request["weights"] <- list(NULL)
+  request[c("weights", "adjust")] <- list(NULL)
   values <- search$points$values
   list(
-    request = request, weights = search$options$weights,
+    request = request, weights = search$options$weights, designs = designs,
     persistence = persistence, num_points = nrow(values),
     at_risk = rows_at_risk(values, min(tabulate(labels, 2)))
   )
@@ -28,17 +29,26 @@ rows_at_risk <- function(values, fewest) {
   rows[most >= fewest]
 }
 
-# `points` is a handle, or values. `labels` is 1 or 2 for each feature. Returns
-# `groups` and `points`, the value of cpp_contrast_points(). Each group has its
-# lists (index) and the correlations of their pairs, in the group itself (own)
-# and in the other (other).
-contrast_of <- function(points, values, labels, task, call) {
+# `points` is a handle, or values. `labels` is 1 or 2 for each feature. With
+# covariates, a sample has those of sample `place`. Returns `groups` and
+# `points`, the value of cpp_contrast_points(). Each group has its lists (index)
+# and the correlations of their pairs, in the group itself (own) and in the
+# other (other).
+contrast_of <- function(points, values, labels, task, call,
+                        place = seq_along(labels)) {
   columns <- list(which(labels == 1), which(labels == 2))
-  skip <- sort(union(
-    task$request$skip, constant_in_either(values, columns, task$at_risk)
-  ))
+  designs <- Map(function(design, at) {
+    design[place[at], , drop = FALSE]
+  }, task$designs, columns[seq_along(task$designs)])
+  skip <- sort(Reduce(union, list(
+    task$request$skip, constant_in_either(values, columns, task$at_risk),
+    explained_in_either(values, columns, designs)
+  )))
   check_k(task$request$k, task$num_points, length(skip), call = call)
-  requests <- lapply(columns, request_within, task, skip)
+  requests <- lapply(1:2, function(group) {
+    design <- if (!is.null(task$designs)) designs[[group]]
+    request_within(columns[[group]], task, skip, design)
+  })
   groups <- lapply(requests, function(request) {
     found <- in_core(ask_core(points, NULL, request), call)
     list(index = found$index, own = found$correlation)
@@ -65,7 +75,7 @@ contrast_of <- function(points, values, labels, task, call) {
   )
 }
 
-request_within <- function(columns, task, skip) {
+request_within <- function(columns, task, skip, design = NULL) {
   request <- task$request
   request$feature_subset <- columns
   request$skip <- skip
@@ -73,7 +83,25 @@ request_within <- function(columns, task, skip) {
   if (length(unique(weights)) > 1) {
     request$weights <- weights
   }
+  request["adjust"] <- list(design_or_null(design))
   request
+}
+
+# The core has no matrix without columns.
+design_or_null <- function(design) {
+  if (NCOL(design) > 0) design
+}
+
+# Returns the rows that the covariates of a group explain. Permuted residuals of
+# few samples can be such rows.
+explained_in_either <- function(values, columns, designs) {
+  rows <- lapply(seq_along(designs), function(group) {
+    part <- t(values[, columns[[group]], drop = FALSE])
+    left <- stats::lm.fit(cbind(1, designs[[group]]), part)$residuals
+    about <- sweep(part, 2, colMeans(part))
+    which(colSums(as.matrix(left)^2) <= 1e-20 * colSums(about^2))
+  })
+  unlist(rows)
 }
 
 constant_in_either <- function(values, columns, at_risk) {
@@ -91,6 +119,10 @@ constant_in_either <- function(values, columns, at_risk) {
 # `largest` has, for each permutation, the largest difference of all edges.
 # `edges_beyond` counts, for each observed edge, the permutations that were at
 # least as extreme at its point. `edges` is from edges_of_contrast().
+#
+# Permutations move samples to other groups. With covariates, `values` are
+# residuals, which move to the places of other samples. Groups and covariates
+# stay there (Freedman and Lane 1983).
 permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   num <- ncol(drawn)
   points <- hold_points(values, task$request, call)
@@ -104,7 +136,8 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   )
   beyond <- abs(edges$change) - tied_within
   for (at in seq_len(num)) {
-    now <- contrast_of(points, values, labels[drawn[, at]], task, call)$points
+    place <- drawn[, at]
+    now <- contrast_of(points, values, labels[place], task, call, place)$points
     found$rbo[, at] <- now$rbo
     found$change[, at] <- now$mean_2 - now$mean_1
     found$largest[[at]] <- max(now$largest, -Inf, na.rm = TRUE)

@@ -306,7 +306,23 @@ table_of_nearest <- function(found, search, judged = NULL) {
   attr(table, "null") <- judged$null
   attr(table, "num_covariates") <- num_covariates(search$request)
   class(table) <- c("fsknn_nearest", "data.frame")
+  search$nearest <- list(
+    to = describe_what_for(search), permutations = NROW(judged$null)
+  )
   with_searched(add_left_out(table, search), search)
+}
+
+# Returns "gene7", "row 7", "2 points" or "an outcome".
+describe_what_for <- function(search) {
+  at <- search$request$query_self
+  count <- length(at %||% search$queries$labels)
+  if (count > 1) {
+    tally(count, if (is.null(at)) "outcome" else "point")
+  } else if (is.null(at)) {
+    search$queries$labels %||% "an outcome"
+  } else {
+    point_names(search$points, at) %||% paste(point_side(search$points), at)
+  }
 }
 
 # Rows keep the record of the search. Without indices or distances, it is a
@@ -355,30 +371,28 @@ asked_names <- function(search) {
 }
 
 # Returns the row numbers of the requested points.
-find_points <- function(points, point, arg = "point", call = caller_env()) {
+find_points <- function(points, point, call = caller_env()) {
   plain <- is.numeric(point) && !is.object(point) && is.null(dim(point))
   several <- length(point) > 1 && (plain || is.character(point))
   if (!several) {
-    check_is_point(point, ncol(points$values), arg, call)
-    return(find_point(points, point, arg, call = call))
+    check_is_point(point, ncol(points$values), call)
+    return(find_point(points, point, call = call))
   }
-  vapply(point, find_point, 1L, points = points, arg = arg, call = call,
+  vapply(point, find_point, 1L, points = points, call = call,
          USE.NAMES = FALSE)
 }
 
 # A value that is neither name nor number of a row may be an outcome.
-check_is_point <- function(point, num_features, arg, call) {
+check_is_point <- function(point, num_features, call) {
   is_outcome <- !is.character(point) && length(point) > 1 &&
     (length(point) == num_features || is.list(point))
   if (is_outcome) {
     given <- describe_value(point)
     abort_argument(
       c(
-        "{.arg {arg}} must be names or numbers of rows, not {given}.",
-        i = if (arg == "point") {
-          "Values of the features, which are no row of {.arg x}, are given by
-           {.arg outcome}."
-        }
+        "{.arg point} must be names or numbers of rows, not {given}.",
+        i = "Values of the features, which are no row of {.arg x}, are given by
+             {.arg outcome}."
       ),
       call
     )
@@ -386,12 +400,12 @@ check_is_point <- function(point, num_features, arg, call) {
 }
 
 # Returns the row number of one requested point.
-find_point <- function(points, point, arg, call = caller_env()) {
+find_point <- function(points, point, call = caller_env()) {
   num_points <- nrow(points$values)
   if (!rlang::is_string(point)) {
-    return(check_whole_number(point, arg, 1, num_points, call = call))
+    return(check_whole_number(point, "point", 1, num_points, call = call))
   }
-  check_text(point, paste0("`", arg, "`"), "name", arg, call)
+  check_text(point, "`point`", "name", "point", call)
   if (is_metafeatures(points$values)) {
     return(find_metafeatures(points$values, point, call = call))
   }
@@ -404,7 +418,7 @@ find_point <- function(points, point, arg, call = caller_env()) {
     where <- first_few(at)
     abort_argument(
       c(
-        "{.arg {arg}} must name one {side} of {.arg x}.",
+        "{.arg point} must name one {side} of {.arg x}.",
         x = "{tools::toTitleCase(side)}s {where} are called {.val {point}}.",
         i = "Give the {side}'s number."
       ),
@@ -414,7 +428,7 @@ find_point <- function(points, point, arg, call = caller_env()) {
   nearest <- if (length(points$names) > 0) nearest_spelling(point, points$names)
   abort_argument(
     c(
-      "{.arg {arg}} must be the name of a {side} of {.arg x}, or its number.",
+      "{.arg point} must be the name of a {side} of {.arg x}, or its number.",
       x = if (is.null(points$names)) {
         "{.arg x} has no {side} names."
       } else {

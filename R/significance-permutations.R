@@ -73,7 +73,7 @@ check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
   }
   if (!for_permutations) {
     abort_argument(
-      "{.arg strata} are for {.arg permutations}, of which there are none.",
+      "{.arg strata} need {.arg permutations}, and there are none.",
       call
     )
   }

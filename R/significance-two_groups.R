@@ -19,6 +19,13 @@ take_two_groups <- function(x, groups, strata, permuted, options,
     strata <- check_strata(
       strata, x, num_samples, permuted, input = options$input, call = call
     )
+    if (!is.null(options$adjust)) {
+      check_strata_alone(strata, call)
+      points <- take_points(x, options$input, "x", call)
+      options$adjust$covariates <- read_covariates(
+        options$adjust, x, points, options$input, call
+      )
+    }
     taken <- list(
       x = x, labels = as.integer(groups), names = levels(groups),
       strata = strata, options = options
@@ -42,10 +49,13 @@ bind_two <- function(x, groups, strata, permuted, options, call) {
       call
     )
   }
-  if (!is.null(options$weights)) {
+  given <- intersect(
+    c("weights", "adjust"), names(Filter(Negate(is.null), options))
+  )
+  for (name in given) {
     abort_argument(
       c(
-        "{.arg weights} can't be given where {.arg x} is a list of two.",
+        "{.arg {name}} can't be given where {.arg x} is a list of two.",
         i = "Bind them together, and give {.arg groups}."
       ),
       call
@@ -110,6 +120,20 @@ abort_no_metafeatures <- function(call) {
   )
 }
 
+# Residuals have no differences between groups, but those between strata that
+# have other shares of the groups.
+check_strata_alone <- function(strata, call) {
+  if (!is.null(strata)) {
+    abort_argument(
+      c(
+        "{.arg strata} can't be given with {.arg adjust}.",
+        i = "Adjust for the strata, too: {.code adjust = ~ age + batch}."
+      ),
+      call
+    )
+  }
+}
+
 # Returns a factor with two levels, NA for samples in neither.
 check_groups <- function(groups, x, num_samples, options, call) {
   if (is.null(groups)) {
@@ -160,6 +184,10 @@ drop_groupless <- function(taken, call) {
   if (length(options$weights) == length(taken$labels)) {
     options$weights <- options$weights[keep]
   }
+  frame <- options$adjust$covariates$frame
+  if (!is.null(frame)) {
+    options$adjust$covariates$frame <- frame[keep, , drop = FALSE]
+  }
   list(
     x = values, labels = taken$labels[keep], names = taken$names,
     strata = taken$strata[keep], options = options
@@ -186,16 +214,23 @@ check_can_change <- function(labels, strata, call) {
 
 fewest_in_group <- 3L
 
-check_group_sizes <- function(labels, names, call) {
+# `designs` has the covariates of each group, or NULL.
+check_group_sizes <- function(labels, names, designs, call) {
   sizes <- tabulate(labels, 2)
-  if (all(sizes >= fewest_in_group)) {
+  covariates <- max(0L, vapply(designs, NCOL, 1L))
+  fewest <- fewest_in_group + covariates
+  if (all(sizes >= fewest)) {
     return(invisible())
   }
   abort_argument(
     c(
-      "Each group must have at least {fewest_in_group} samples.",
+      "Each group must have at least {fewest} samples.",
       x = "{.val {names[[1]]}} has {sizes[[1]]}, {.val {names[[2]]}} has
-           {sizes[[2]]}."
+           {sizes[[2]]}.",
+      i = if (covariates > 0) {
+        "These are {fewest_in_group}, and one for each of
+         {tally(covariates, \"covariate\")}."
+      }
     ),
     call
   )
@@ -228,6 +263,25 @@ standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
     # Isolated points have no spread.
     spread[spread == 0] <- 1
     values[, at] <- values[, at] / spread
+  }
+  values
+}
+
+# Returns the residuals of each group, with a spread of 1. They are permuted
+# where there are covariates. Isolated points have no spread.
+residuals_of_groups <- function(values, labels, designs, weights) {
+  storage.mode(values) <- "double"
+  values <- values / unit_of_rows(values)
+  weights <- weights %||% rep(1, ncol(values))
+  for (group in 1:2) {
+    at <- which(labels == group)
+    fit <- stats::lm.wfit(
+      cbind(1, designs[[group]][at, ]), t(values[, at]), weights[at]
+    )
+    residuals <- t(fit$residuals)
+    spread <- sqrt(rowMeans(residuals^2))
+    spread[spread == 0] <- 1
+    values[, at] <- residuals / spread
   }
   values
 }

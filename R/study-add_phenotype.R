@@ -24,7 +24,7 @@
 #' @param name The name of the new row, one string that no row of `x` has. If
 #'   `values` names a column, that name is the default.
 #' @param ... Must be empty.
-#' @param missing What to do with missing `values`. `"error"` (default) is an
+#' @param na What to do with missing `values`. `"error"` (default) is an
 #'   error. `"drop"` leaves these samples out of `x`, with a message that names
 #'   them.
 #'
@@ -54,15 +54,15 @@
 #' x <- matrix(rnorm(100 * 12), nrow = 100)
 #' rownames(x) <- paste0("gene", 1:100)
 #' years <- c(rexp(11), NA)
-#' x <- add_phenotype(x, years, "years to relapse", missing = "drop")
+#' x <- add_phenotype(x, years, "years to relapse", na = "drop")
 #' dim(x)
 #' nearest_to(x, "years to relapse", k = 3)
 add_phenotype <- function(x, values, name, ...,
-                          missing = c("error", "drop")) {
+                          na = c("error", "drop")) {
   check_no_more(...)
   check_supplied(x)
   check_supplied(values)
-  missing <- check_choice(missing, c("error", "drop"), "missing")
+  na <- check_choice(na, c("error", "drop"), "na")
   if (missing(name)) {
     name <- if (is_sample_column(x, values)) values
   }
@@ -80,7 +80,7 @@ add_phenotype <- function(x, values, name, ...,
   values <- check_phenotype(as_outcome(values, "values"), points$values)
   absent <- which(is.na(values))
   if (length(absent) > 0) {
-    check_missing(absent, feature_names(points$values), missing)
+    check_missing(absent, feature_names(points$values), na)
     x <- x[, -absent, drop = FALSE]
     values <- values[-absent]
   }
@@ -169,10 +169,10 @@ check_phenotype <- function(values, x, call = caller_env()) {
   unname(values)
 }
 
-check_missing <- function(absent, samples, missing, call = caller_env()) {
+check_missing <- function(absent, samples, na, call = caller_env()) {
   count <- length(absent)
   names <- if (is.null(samples)) absent else paste0("\"", samples[absent], "\"")
-  if (missing == "error") {
+  if (na == "error") {
     where <- first_few(names)
     abort_argument(
       c(
@@ -180,7 +180,7 @@ check_missing <- function(absent, samples, missing, call = caller_env()) {
         x = "{tally(count, \"sample\")} {cli::qty(count)}{?has/have} none:
              {where}.",
         i = "Leave {cli::qty(count)}{?this sample/these samples} out with
-             {.code missing = \"drop\"}."
+             {.code na = \"drop\"}."
       ),
       call
     )

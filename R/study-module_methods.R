@@ -54,6 +54,7 @@ print_some <- function(rows, all, what) {
 #' @param row.names,optional Not used: arguments of the generic.
 #' @method as.data.frame fsknn_modules
 #' @rdname module_summary
+#' @order 2
 #' @export
 as.data.frame.fsknn_modules <- function(x, row.names = NULL, optional = FALSE,
                                         ...,
@@ -74,6 +75,7 @@ as.data.frame.fsknn_modules <- function(x, row.names = NULL, optional = FALSE,
 
 #' @param n For `plot()`: the number of modules to draw, the largest first.
 #' @rdname module_summary
+#' @order 3
 #' @export
 plot.fsknn_modules <- function(x, ..., n = 20) {
   check_no_more(...)

@@ -33,10 +33,10 @@
 #'   step-down maximum over permutations of the outcome.
 #' * `fdr` is `p_value` adjusted by Benjamini and Hochberg over the modules.
 #'
-#' These p-values do not adjust for several outcomes, each of which is a family
-#' of its own. They are too small if the outcome contributed to the modules.
-#' That is so if points were selected by the outcome, or if it is a row of `x`
-#' as from [add_phenotype()]. Leave that row out of `x` and `clusters`. See
+#' With several outcomes, these p-values are not adjusted for their number. They
+#' are too small if the outcome contributed to the modules. That is so if points
+#' were selected by the outcome, or if it is a row of `x` as from
+#' [add_phenotype()]. Leave that row out of `x` and `clusters`. See
 #' [nearest_to()] for further limits.
 #'
 #' An eigengene may be correlated with an outcome although few of its points
@@ -95,6 +95,7 @@
 #' New York.
 #' @seealso [mst_knn()] for clusters, [soft_threshold()] and [sparse_tom()] for
 #'   WGCNA's networks.
+#' @order 1
 #' @export
 #' @examples
 #' # Three modules, of which the second is correlated with the stage

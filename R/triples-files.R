@@ -11,7 +11,7 @@ write_triples <- function(search, sink, call = caller_env()) {
   new_found_file(
     sink, search, "triple", found$count, asked$least,
     checksum = found$checksum, stage = stage_attribute(asked),
-    num_queries = if (!is.null(asked$contains)) length(asked$contains)
+    num_subset = if (!is.null(asked$contains)) length(asked$contains)
   )
 }
 

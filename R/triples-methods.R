@@ -5,7 +5,7 @@ is_triples <- function(x) {
 }
 
 triple_attributes <- c(
-  "vertices", "metric", "min_similarity", "num_features", "query", "stage",
+  "vertices", "metric", "min_similarity", "num_features", "subset", "stage",
   "checksum", "searched"
 )
 
@@ -64,18 +64,23 @@ print.fsknn_triples <- function(x, ..., n = 10) {
 format_triples_header <- function(x) {
   vertices <- vertex_table(attr(x, "vertices"))
   stage <- attr(x, "stage", exact = TRUE)
-  query <- attr(x, "query", exact = TRUE)
+  subset <- attr(x, "subset", exact = TRUE)
   parts <- c(
     if (!is.null(vertices)) tally_points(nrow(vertices), x),
     tally(nrow(x), "triple"),
-    if (!is.null(query)) paste("with one of", tally(length(query), "point")),
+    if (!is.null(subset)) paste("with one of", tally(length(subset), "point")),
     if (!is.null(attr(x, "min_similarity"))) {
       paste("similarity of at least", format_bound(attr(x, "min_similarity")))
     },
     if (!is.null(stage)) paste("stage", stage[[1]], "of", stage[[2]]),
     attr(x, "metric")
   )
-  paste0("Triples: ", paste(parts, collapse = ", "))
+  # Rows have lost the checksum. Triples that were read from a file have no
+  # threshold.
+  are_rows <- is.null(attr(x, "checksum", exact = TRUE)) &&
+    !is.null(attr(x, "min_similarity"))
+  title <- if (are_rows) "Rows of triples: " else "Triples: "
+  paste0(title, paste(parts, collapse = ", "))
 }
 
 #' Summary of triples

@@ -7,9 +7,9 @@
 #' @inheritParams threshold_triples
 #' @param k Number of triples of each point, a whole number from 1 to the number
 #'   of pairs of other points. A larger `k` is an error.
-#' @param query Names or numbers of the points whose triples to find, in this
-#'   order. A point that is named twice is searched once. `NULL` (default): all
-#'   points.
+#' @param subset The points whose triples are returned, in the requested order,
+#'   as for [knn_search()]. A point that is named twice is searched once. `NULL`
+#'   (default): all points.
 #' @returns A list of class `fsknn_nearest_triples` with a print method,
 #'   `summary()` and `as.data.frame()` (a row for each triple of each point):
 #'   * `second`, `third`: integer matrices, points x k, the row numbers (from 1)
@@ -31,15 +31,15 @@
 #' nt <- nearest_triples(x, k = 3)
 #' nt
 #' head(as.data.frame(nt))
-#' as.data.frame(nearest_triples(x, k = 3, query = c("gene7", "gene9")))
+#' as.data.frame(nearest_triples(x, k = 3, subset = c("gene7", "gene9")))
 nearest_triples <- function(x, k = 10, metric = c("proportional", "sorensen"),
-                            ..., query = NULL,
+                            ..., subset = NULL,
                             path = c("auto", "pairs", "all")) {
   check_supplied(x)
   metric <- check_triple_metric(metric)
   options <- triple_options("nearest_triples", ...)
   path <- check_choice(path, triple_paths, "path")
-  search <- new_triple_search(x, options, query)
+  search <- new_triple_search(x, options, subset)
   k <- check_triple_k(k, search)
   check_room_for_nearest(k, search)
   search <- ask_triples(search, "nearest", path = path)
@@ -78,7 +78,7 @@ check_triple_k <- function(k, search, call = caller_env()) {
       if (isolated > 0) {
         paste0(", ", format_count(isolated), " of them isolated")
       },
-      ", and a point stands in as many triples as there are pairs of others."
+      ", and a point is in as many triples as there are pairs of other points."
     ),
     call = call
   )
@@ -100,7 +100,7 @@ check_room_for_nearest <- function(k, search, call = caller_env()) {
         i = if (most >= 1) {
           "{.code k = {format(most, scientific = FALSE)}} would fit."
         } else {
-          "Ask for some points by {.arg query}, or give more by
+          "Ask for some points by {.arg subset}, or give more by
            {.arg max_memory}."
         }
       ),

@@ -28,8 +28,8 @@
 #'   * `found_in_sample`: the number of the sample's triples above the
 #'     threshold;
 #'   * `expected`: the expected number of triples above the threshold, from the
-#'     sample. It is `NA` with `query`, or if fewer than 1,000 were found in the
-#'     sample;
+#'     sample. It is `NA` with `subset`, or if fewer than 1,000 were found in
+#'     the sample;
 #'   * `comparisons`: the expected number of triples that no pair rules out,
 #'     times the number of features;
 #'   * `stages`: the number of tasks into which a search is divided with
@@ -40,7 +40,7 @@
 #' @examples
 #' x <- matrix(rexp(300 * 12), nrow = 300)
 #' threshold_triples(x, min_similarity = 0.85, plan = TRUE)
-#' threshold_triples(x, 0.85, query = 7, plan = TRUE)$comparisons
+#' threshold_triples(x, 0.85, subset = 7, plan = TRUE)$comparisons
 NULL
 
 # Returns the plan of a search for triples.
@@ -59,7 +59,7 @@ plan_triples <- function(search, least, call) {
       found_in_sample = plan$sample_found, expected = plan$triples,
       comparisons = plan$comparisons, stages = triple_stages(work, 1),
       stage = stage_attribute(search$request$triples),
-      num_queries = length(search$contains)
+      num_subset = length(search$contains)
     ),
     class = "fsknn_triple_plan"
   )
@@ -74,8 +74,8 @@ format.fsknn_triple_plan <- function(x, ...) {
     "Metric" = x$metric,
     "Triples" = paste0(
       "of at least ", format_bound(x$min_similarity),
-      if (x$num_queries > 0) {
-        paste(", with one of", tally(x$num_queries, "point"))
+      if (x$num_subset > 0) {
+        paste(", with one of", tally(x$num_subset, "point"))
       },
       if (!is.null(x$stage)) {
         paste(", stage", x$stage[[1]], "of", x$stage[[2]])
@@ -89,8 +89,8 @@ format.fsknn_triple_plan <- function(x, ...) {
       paste("about", rough(x$expected), "triples")
     } else if (x$sampled == 0) {
       "not known: there are too few points for a sample"
-    } else if (x$num_queries > 0) {
-      "not known of a query"
+    } else if (x$num_subset > 0) {
+      "not known of a subset"
     } else {
       paste0(
         "not known: ", format_count(x$found_in_sample), " of the sample's ",

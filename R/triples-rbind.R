@@ -18,7 +18,7 @@
 #' @section Errors:
 #' The following are errors of class `fsknn_argument_error`:
 #' * stages together with something else, or several whole searches;
-#' * stages of different searches, if the points, metric, threshold, query,
+#' * stages of different searches, if the points, metric, threshold, subset,
 #'   breaks or number of stages differ;
 #' * a stage that is missing or given twice.
 #' @seealso [threshold_triples()], [triple_histogram()]
@@ -64,7 +64,7 @@ rbind.fsknn_triples <- function(..., deparse.level = 1) {
     class = c("fsknn_triples", "data.frame"),
     vertices = whole$vertices, metric = whole$metric,
     min_similarity = whole$min_similarity, num_features = whole$num_features,
-    query = whole$query, checksum = columns$checksum,
+    subset = whole$subset, checksum = columns$checksum,
     searched = searched_in_all(parts)
   )
 }
@@ -112,7 +112,7 @@ check_stages_of_one <- function(parts, call) {
   facts <- Map(function(part, stage) {
     c(
       attributes(part)[
-        c("vertices", "metric", "min_similarity", "num_features", "query",
+        c("vertices", "metric", "min_similarity", "num_features", "subset",
           "num_points")
       ],
       if (is_triple_histogram(part)) as.list(part)[c("lower", "upper")],

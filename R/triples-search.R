@@ -59,7 +59,7 @@ check_stages <- function(stages, stage, call = caller_env()) {
 
 # Reads and checks the data. `contains` are the rows of which a triple must have
 # one.
-new_triple_search <- function(x, options, query = NULL, named = FALSE,
+new_triple_search <- function(x, options, subset = NULL, named = FALSE,
                               call = caller_env()) {
   search <- new_search(x, options, named = named, call = call)
   points <- search$points
@@ -83,8 +83,9 @@ new_triple_search <- function(x, options, query = NULL, named = FALSE,
       call
     )
   }
-  search$contains <- if (!is.null(query)) {
-    unique(find_points(points, query, "query", call = call))
+  search$contains <- unique(check_subset(subset, points, call = call))
+  if (!is.null(subset) && length(search$contains) == 0) {
+    abort_argument("{.arg subset} must have at least one point.", call)
   }
   search
 }
@@ -271,7 +272,7 @@ new_triples <- function(found, search) {
     metric = search$options$metric$name,
     min_similarity = asked$least,
     num_features = as.integer(ncol(points$values)),
-    query = asked$contains,
+    subset = asked$contains,
     stage = stage_attribute(asked),
     checksum = found$checksum
   )
@@ -307,7 +308,7 @@ raise_too_many_triples <- function(result, call) {
         "{.code min_similarity = {fits}} would fit."
       } else {
         "No threshold leaves few enough. Take a {.arg file}, a {.arg stage} at a
-         time, or a {.arg query}."
+         time, or a {.arg subset}."
       }
     ),
     class = c("fsknn_size_error", "fsknn_error"), call = call,

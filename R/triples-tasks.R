@@ -61,7 +61,7 @@ triple_rate <- function(request) {
 triples_text <- function(asked) {
   list(
     of_triples = asked$verb, min_similarity = asked$least,
-    triples_query = asked$contains, stage = asked$stage, breaks = asked$breaks
+    triples_subset = asked$contains, stage = asked$stage, breaks = asked$breaks
   )
 }
 
@@ -256,7 +256,7 @@ is_too_many <- function(found, answer, most) {
     !is.null(found$from) && answer$count + length(found$from) > most
 }
 
-# Parts are in order of the triples' owners. With `query`, that is not yet the
+# Parts are in order of the triples' owners. With `subset`, that is not yet the
 # order of the answer.
 join_stages <- function(answer, work) {
   asked <- work$request$triples

@@ -53,8 +53,8 @@
 #'   and 1.
 #' @param metric `"proportional"` (default), for non-negative values, or
 #'   `"sorensen"`, for 0 and 1 (`FALSE` and `TRUE`).
-#' @param query Names or numbers of points: only triples that contain at least
-#'   one of them are found. `NULL` (default): all triples.
+#' @param subset Points, as for [knn_search()]: only triples that contain at
+#'   least one of them are found. `NULL` (default): all triples.
 #' @param stages A whole number: the search is divided into this number of
 #'   tasks. They run one after the other, or on the workers of `BPPARAM`. `NULL`
 #'   (default) is one task, or with `BPPARAM` or `checkpoint` as many as are
@@ -75,7 +75,7 @@
 #'   `.csv.gz`. `"csv"` has the columns of the data frame with all digits, and
 #'   `"comet"` has CoMet's records. `"comet_bytes"` has one byte for each
 #'   triple, computed by the CPU (see [write_edges()]). It needs `min_similarity
-#'   = 0`, and does not allow `query`, `stages`, `stage`, `BPPARAM` or
+#'   = 0`, and does not allow `subset`, `stages`, `stage`, `BPPARAM` or
 #'   `checkpoint`.
 #' @param plan `TRUE` returns a plan of the search instead of triples: see
 #'   [triple_plans]. `FALSE` by default.
@@ -97,12 +97,12 @@
 #'   With `file`, the result is a list of class `fsknn_found_file` with a print
 #'   method. Its elements are `file`, `format`, `what` (`"triple"`), `count`,
 #'   `metric`, `min_similarity`, `num_points`, `checksum` and `stage`. With
-#'   `query`, `num_queries` is added.
+#'   `subset`, `num_subset` is added.
 #'
-#'   The order in the file is that of the data frame for any
-#'   number of stages or workers. With `query`, triples are ordered by the first
-#'   query point that they contain, in the order of `x`. The file gets its name
-#'   when it is complete. With `BPPARAM` or `checkpoint`, the triples of a task
+#'   The order in the file is that of the data frame for any number of stages or
+#'   workers. With `subset`, triples are ordered by the first point of the
+#'   subset that they contain, in the order of `x`. The file has another name
+#'   until it is complete. With `BPPARAM` or `checkpoint`, the triples of a task
 #'   must fit in memory: more `stages` make tasks smaller.
 #' @section Errors: As for [knn_search()]. The triples are counted before memory
 #' is allocated for them. An answer that does not fit in memory, or in the
@@ -129,7 +129,7 @@
 #' summary(triples)
 #'
 #' # those with one gene
-#' threshold_triples(x, 0.7, query = "gene7")
+#' threshold_triples(x, 0.7, subset = "gene7")
 #'
 #' # into a file, as they are found
 #' file <- tempfile(fileext = ".csv")
@@ -138,7 +138,7 @@
 #' unlink(file)
 threshold_triples <- function(x, min_similarity,
                               metric = c("proportional", "sorensen"), ...,
-                              query = NULL, stages = NULL, stage = NULL,
+                              subset = NULL, stages = NULL, stage = NULL,
                               path = c("auto", "pairs", "all"), file = NULL,
                               format = NULL, plan = FALSE) {
   check_supplied(x)
@@ -158,12 +158,12 @@ threshold_triples <- function(x, min_similarity,
   options <- options_for_bytes(
     options, sink, least,
     c(
-      query = !is.null(query), stages = !is.null(stages$tasks),
+      subset = !is.null(subset), stages = !is.null(stages$tasks),
       stage = stages$stage[[2]] > 1
     ),
     current_env()
   )
-  search <- new_triple_search(x, options, query, named = TRUE)
+  search <- new_triple_search(x, options, subset, named = TRUE)
   if (identical(sink$format, "comet_bytes")) {
     return(write_bytes_found(search, sink, "triple", 3, current_env()))
   }

@@ -92,9 +92,10 @@ inline_text <- function(node) {
 
 # Sentences of a paragraph, each with the number of lines before it.
 sentences_of <- function(text) {
-  short <- "(et al|e\\.g|i\\.e|cf|vs|Fig|Figs|Eq|Sec|No|approx|[A-Z])\\.$"
-  # A sentence begins with a capital, with code, or with such a name.
-  begin <- "(?=[[:space:]]+([^a-z[:space:]]|fsknn|limma|[a-z] (is|are|=)))"
+  short <- "(et\\s+al|e\\.g|i\\.e|cf|vs|Fig|Figs|Eq|Sec|No|approx)\\.$"
+  # A sentence begins with a capital, with code, or with the name of a package or
+  # of a variable.
+  begin <- "(?=[[:space:]]+([^a-z[:space:]]|fsknn|limma|[a-z]\\b))"
   ends <- gregexpr(paste0("[.!?][)\"'\u201d]*", begin), text, perl = TRUE)[[1]]
   if (ends[[1]] == -1) {
     return(data.frame(text = text, before = 0))
@@ -129,8 +130,10 @@ too_long <- function(file, lines, first = 1) {
     text <- paste0(
       vapply(xml2::xml_children(node), inline_text, ""), collapse = ""
     )
-    # pandoc's formulas count as one word each.
-    text <- gsub("\\$\\$?[^$]*\\$\\$?", "x", text)
+    # pandoc's formulas count as one word each. They may begin a sentence, and
+    # a displayed one may end it.
+    text <- gsub("\\$\\$[^$]*[.][[:space:]]*\\$\\$", "0.", text)
+    text <- gsub("\\$\\$?[^$]*\\$\\$?", "0", text)
     sentences <- sentences_of(text)
     words <- vapply(sentences$text, count_words, 1L)
     long <- which(words > max_words)

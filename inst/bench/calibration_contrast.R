@@ -25,7 +25,7 @@ draw <- function(num_samples, module_size = 20) {
 
 two_groups <- function(n_1, n_2) rep(1:2, c(n_1, n_2))
 
-# Each gives x, groups and strata (or NULL).
+# Each gives x, groups, and perhaps strata, covariates and a metric.
 simulations <- list(
   "independent points" = function() {
     list(x = draw(40, 1), groups = two_groups(20, 20))
@@ -64,6 +64,18 @@ simulations <- list(
       outer(rnorm(num_points), groups == 2)
     list(x = x, groups = groups, strata = strata)
   },
+  "modules, two covariates with other effects in each group, 10 and 12" =
+    function() {
+      groups <- two_groups(10, 12)
+      covariates <- matrix(rnorm(2 * 22), 22)
+      x <- draw(22)
+      for (group in 1:2) {
+        at <- groups == group
+        effects <- matrix(rnorm(2 * num_points), num_points)
+        x[, at] <- x[, at] + effects %*% t(covariates[at, ])
+      }
+      list(x = x, groups = groups, adjust = covariates)
+    },
   "planted: the first module is gone in group 2" = function() {
     x <- draw(80)
     x[1:20, 41:80] <- rnorm(20 * 40)
@@ -84,7 +96,7 @@ one_set <- function(simulate) {
   found <- compare_neighbours(
     data$x, data$groups, k = k, permutations = permutations,
     strata = data$strata, metric = c(data$metric, "pearson")[[1]],
-    backend = "cpu", num_threads = 1
+    adjust = data$adjust, backend = "cpu", num_threads = 1
   )
   points <- found$points
   edges <- found$edges

@@ -47,7 +47,7 @@ parts <- list(
         )
         stopifnot(nrow(found) > 0)
       }
-      threshold_triples(x, 0.9, query = 1:5, stage = c(2, 3))
+      threshold_triples(x, 0.9, subset = 1:5, stage = c(2, 3))
       triple_histogram(x)
       nearest_triples(x, 3)
     }
@@ -68,7 +68,7 @@ parts <- list(
       x <- pmin(floor(exp(many[1:270, rep_len(1:70, d)])), 4)
       x[, 1] <- 1
       threshold_triples(x, 0.8, path = "all")
-      threshold_triples(x, 0.5, query = c(3, 260), stage = c(2, 3))
+      threshold_triples(x, 0.5, subset = c(3, 260), stage = c(2, 3))
       triple_histogram(x)
       triple_histogram(x, breaks = 3000)
       nearest_triples(x, 2)

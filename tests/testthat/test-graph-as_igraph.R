@@ -158,6 +158,7 @@ test_that("wrong edges, weights and vertices are errors", {
     as_igraph(merged)
     as_igraph(merged, vertices = c("a", "b"))
     as_igraph(edges, vertices = c("a", "a"))
+    as_igraph(edges, vertices = c(d = 1, c = 2, b = 1, a = 2))
     as_igraph(edges, vertices = data.frame(gene = "a"))
     as_igraph(edges, vertices = list("a"))
     as_igraph(edges, weight = "similarity")

@@ -453,3 +453,20 @@ test_that("the path of a known file names its reader", {
     expect_match(words_of(knn_graph(x, 3)), case[[2]], fixed = TRUE)
   }
 })
+
+test_that("a vector as query, and swapped arguments, get a hint", {
+  x <- random_matrix(20, 4)
+  rownames(x) <- paste0("g", seq_len(20))
+  graph <- knn_graph(x, 2)
+  expect_messages({
+    knn_query(x, x[1, ], k = 3)
+    knn_query(x, c("g1", "g2"), k = 3)
+    knn_query(x, 3, x[1:2, ])
+    knn_search(3, x)
+    threshold_graph(0.7, x)
+    write_edges("edges.csv", graph)
+    nearest_to("g1", x)
+    knn_search(x, 1:2)
+    knn_predict(x, as.data.frame(x))
+  })
+})

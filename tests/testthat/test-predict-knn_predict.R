@@ -9,8 +9,8 @@ labelled_points <- function(num_points = 60, num_features = 6, classes = 3,
 }
 
 # Predicts one point from the labels and distances of its neighbours in order.
-naive_vote <- function(labels, distance, vote) {
-  weight <- if (vote == "equal") {
+naive_vote <- function(labels, distance, weighting) {
+  weight <- if (weighting == "equal") {
     rep(1, length(labels))
   } else if (distance[[1]] == 0) {
     as.double(distance == 0)
@@ -29,12 +29,12 @@ naive_vote <- function(labels, distance, vote) {
 
 # `all` [points x others] has the remaining points for each point, in the true
 # order.
-naive_prediction <- function(x, labels, k, vote, out, metric = "euclidean") {
+naive_prediction <- function(x, labels, k, weighting, out, metric = "euclidean") {
   distance <- naive_distance(x, metric = metric)
   vapply(seq_len(nrow(x)), function(i) {
     rest <- setdiff(seq_len(nrow(x)), out(i))
     near <- rest[order(distance[i, rest], rest)][seq_len(k)]
-    naive_vote(labels[near], distance[i, near], vote)
+    naive_vote(labels[near], distance[i, near], weighting)
   }, if (is.factor(labels)) "" else 0)
 }
 
@@ -43,24 +43,24 @@ test_that("classes and numbers are those of a loop, for each k and backend", {
   numbers <- rowSums(data$x[, 1:3])
   folds <- rep_len(c("u", "v", "w", "v"), 60)
   for (backend in backends_here()) {
-    for (vote in c("equal", "distance")) {
+    for (weighting in c("equal", "distance")) {
       for (by in list(NULL, folds)) {
         out <- function(i) if (is.null(by)) i else which(by == by[[i]])
         told <- knn_predict(
-          data$x, data$labels, k = 7, metric = "euclidean", vote = vote,
+          data$x, data$labels, k = 7, metric = "euclidean", weighting = weighting,
           folds = by, backend = backend
         )
         means <- knn_predict(
-          data$x, numbers, k = 7, metric = "euclidean", vote = vote,
+          data$x, numbers, k = 7, metric = "euclidean", weighting = weighting,
           folds = by, backend = backend
         )
         for (k in 1:7) {
           expect_identical(
             told$by_k[, k],
-            naive_prediction(data$x, data$labels, k, vote, out)
+            naive_prediction(data$x, data$labels, k, weighting, out)
           )
           expect_equal(
-            means$by_k[, k], naive_prediction(data$x, numbers, k, vote, out),
+            means$by_k[, k], naive_prediction(data$x, numbers, k, weighting, out),
             tolerance = 1e-12
           )
         }
@@ -123,12 +123,12 @@ test_that("ties of votes go to the nearer class, and those at distance 0 lead", 
   # Both are at distance 0, so the lower number is first.
   expect_identical(as.character(ask(10, k = 2)$predicted), "b")
   expect_identical(
-    ask(10, k = 5, vote = "distance")$probability,
+    ask(10, k = 5, weighting = "distance")$probability,
     matrix(c(0, 0.5, 0.5), 1, dimnames = list(NULL, c("a", "b", "c")))
   )
   expect_identical(
     knn_predict(x, c(1, 2, 3, 4, 5), cbind(1), 3, metric = "euclidean",
-                vote = "distance")$predicted,
+                weighting = "distance")$predicted,
     2
   )
 })
@@ -292,7 +292,7 @@ test_that("predictions print, sum up, and are tables and pictures", {
   data <- labelled_points(60)
   told <- knn_predict(data$x, data$labels, k = 4, metric = "euclidean")
   set.seed(2)
-  folds <- knn_predict(data$x, data$labels, k = 4, folds = 5, vote = "distance")
+  folds <- knn_predict(data$x, data$labels, k = 4, folds = 5, weighting = "distance")
   expect_snapshot({
     told
     summary(told)
@@ -335,7 +335,7 @@ test_that("wrong labels, folds and choices are errors that say so", {
     knn_predict(x, labels, folds = 1:3)
     knn_predict(x, labels, strata = labels)
     knn_predict(x, labels, query = x, folds = 3)
-    knn_predict(x, labels, metric = "inner_product", vote = "distance")
+    knn_predict(x, labels, metric = "inner_product", weighting = "distance")
     knn_predict(x, labels, select = 1:3)
     knn_predict(x, labels, select = function(x, labels) "g1")
     knn_predict(x, labels, select = function(x, labels) 0)
@@ -354,18 +354,18 @@ test_that("wrong labels, folds and choices are errors that say so", {
 test_that("numbers of any magnitude are predicted, and their errors told", {
   x <- random_matrix(40, 4, seed = 1)
   value <- x[, 1] + random_matrix(40, 1, seed = 2)[, 1] / 10
-  ask <- function(factor, by = 1, vote = "equal") {
+  ask <- function(factor, by = 1, weighting = "equal") {
     knn_predict(
-      x * by, value * factor, k = 5, metric = "euclidean", vote = vote
+      x * by, value * factor, k = 5, metric = "euclidean", weighting = weighting
     )
   }
-  for (vote in c("equal", "distance")) {
-    expected <- ask(1, vote = vote)
+  for (weighting in c("equal", "distance")) {
+    expected <- ask(1, weighting = weighting)
     for (power in c(-1000, -600, 600, 1021)) {
       factor <- 2^power
-      found <- ask(factor, vote = vote)
+      found <- ask(factor, weighting = weighting)
       expect_equal(found$predicted / factor, expected$predicted)
-      expect_equal(ask(1, 2^(power / 2), vote)$by_k, expected$by_k)
+      expect_equal(ask(1, 2^(power / 2), weighting)$by_k, expected$by_k)
       for (part in c("rmse", "mae")) {
         expect_equal(found$error[[part]] / factor, expected$error[[part]])
       }

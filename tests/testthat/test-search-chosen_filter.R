@@ -1,7 +1,7 @@
 # Compares the plan of a sample with its search.
 expect_look <- function(x, k, metric = "pearson", sign = "signed", ...,
                         query = NULL) {
-  plan <- knn_plan(x, k, metric, sign, ..., query = query, look = TRUE)
+  plan <- knn_plan(x, k, metric, sign, ..., query = query, filter = TRUE)
   if (is.null(query)) {
     knn_search(x, k, metric, sign, ..., constant = "isolate")
   } else {
@@ -77,7 +77,7 @@ test_that("it looks at points with values missing, and leaves rows out", {
     expect_look(x, 3, metric, backend = "cpu", na = "mean")
   }
   expect_error(
-    knn_plan(x, 3, backend = "cpu", look = TRUE), class = "fsknn_finite_error"
+    knn_plan(x, 3, backend = "cpu", filter = TRUE), class = "fsknn_finite_error"
   )
   x <- random_matrix(200, 12)
   x[7, ] <- 1
@@ -87,14 +87,14 @@ test_that("it looks at points with values missing, and leaves rows out", {
 test_that("what is wrong besides is told before points are looked at", {
   x <- random_matrix(50, 6)
   x[1, 1] <- NA
-  expect_error(knn_plan(x, k = 50, backend = "cpu", look = TRUE), "`k` must be")
+  expect_error(knn_plan(x, k = 50, backend = "cpu", filter = TRUE), "`k` must be")
 })
 
 test_that("it leaves no facts of a search behind", {
   x <- random_matrix(100, 6)
   knn_search(x, 3, backend = "cpu")
   before <- knn_stats()
-  knn_plan(x, 5, "euclidean", backend = "cpu", look = TRUE)
+  knn_plan(x, 5, "euclidean", backend = "cpu", filter = TRUE)
   expect_identical(knn_stats(), before)
 })
 
@@ -140,10 +140,10 @@ test_that("what a look told prints", {
 test_that("there must be points to look at", {
   x <- random_matrix(20, 5)
   expect_messages({
-    knn_plan(c(100, 5), k = 3, look = TRUE)
-    knn_plan(x, k = 3, query = 4, look = TRUE)
-    knn_plan(x, k = 3, hosts = 2, look = TRUE)
-    knn_plan(x, k = 3, look = NA)
+    knn_plan(c(100, 5), k = 3, filter = TRUE)
+    knn_plan(x, k = 3, query = 4, filter = TRUE)
+    knn_plan(x, k = 3, hosts = 2, filter = TRUE)
+    knn_plan(x, k = 3, filter = NA)
   })
 })
 

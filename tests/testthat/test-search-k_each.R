@@ -86,3 +86,91 @@ test_that("a k for each point that is none is an error", {
     knn_graph(x, rep(2, 20))
   })
 })
+
+# Takes the first k[row, list] of each list of a row, by definition.
+cut_lists <- function(found, most, k) {
+  at <- lapply(seq_len(nrow(k)), function(row) {
+    unlist(lapply(seq_len(ncol(k)), function(list) {
+      (list - 1) * most + seq_len(k[row, list])
+    }))
+  })
+  rows <- seq_along(at)
+  as_neighbours(list(
+    index = lapply(rows, function(i) found$index[i, at[[i]]]),
+    distance = lapply(rows, function(i) found$distance[i, at[[i]]])
+  ))
+}
+
+test_that("with blocks, k may be that of a block or of a point", {
+  x <- random_matrix(40, 6)
+  block <- factor(rep(c("b", "a", "c", "a"), 10), c("c", "b", "a"))
+  of_block <- c(a = 5, b = 0, c = 2)
+  for (between in c(FALSE, TRUE)) {
+    whole <- knn_search(x, 5, block = block, between = between)
+    lists <- t(vapply(as.character(block), function(own) {
+      blocks <- c("c", "b", "a")
+      of_block[if (between) setdiff(blocks, own) else blocks]
+    }, double(3 - between)))
+    for (backend in backends_here()) {
+      expect_identical(
+        knn_search(x, of_block, block = block, between = between,
+                   backend = backend),
+        cut_lists(whole, 5, lists)
+      )
+    }
+    few <- c(7, 2, 31)
+    expect_identical(
+      knn_search(x, of_block, block = block, between = between, subset = few),
+      cut_lists(lapply(whole, function(m) m[few, ]), 5, lists[few, ])
+    )
+    of_point <- rep(c(5, 0, 3, 1), 10)
+    expect_identical(
+      knn_search(x, of_point, block = block, between = between),
+      cut_lists(whole, 5, matrix(of_point, 40, 3 - between))
+    )
+  }
+  query <- random_matrix(3, 6, seed = 2)
+  expect_identical(
+    knn_query(x, query, of_block, block = block),
+    cut_lists(
+      knn_query(x, query, 5, block = block), 5,
+      matrix(of_block[c("c", "b", "a")], 3, 3, byrow = TRUE)
+    )
+  )
+  together <- knn_search(x, 5, block = block, between = "together")
+  expect_identical(
+    knn_search(x, of_point, block = block, between = "together"),
+    cut_lists(together, 5, matrix(of_point))
+  )
+})
+
+test_that("lists of blocks are verified and may be short", {
+  x <- random_matrix(40, 6)
+  block <- rep(c("a", "b"), 20)
+  found <- knn_search(x, c(b = 4, a = 1), block = block)
+  expect_true(all(knn_verify(found, x)$agree))
+  found$index[[3]] <- rev(found$index[[3]])
+  expect_false(all(knn_verify(found, x)$agree))
+  # Point 1 shares all samples with point 2 of block b alone.
+  x[1, 1:3] <- NA
+  x[setdiff(seq(2, 40, 2), 2), 4:6] <- NA
+  ask <- function(k) {
+    knn_search(x, k, block = block, na = "pairwise", min_pairs = 2)
+  }
+  expect_message(ask(c(a = 1, b = 3)), class = "fsknn_short_rows")
+  expect_no_message(ask(c(a = 3, b = 1)), class = "fsknn_short_rows")
+  short <- suppressMessages(ask(c(a = 1, b = 3)))
+  expect_identical(block[short$index[[1]]], c("a", "b"))
+})
+
+test_that("a k of other blocks is an error", {
+  x <- random_matrix(12, 5)
+  block <- rep(c("a", "b", "c"), 4)
+  expect_messages({
+    knn_search(x, c(a = 1, b = 2), block = block)
+    knn_search(x, c(a = 1, b = 2, c = -1), block = block)
+    knn_search(x, c(a = 1, b = 2, c = 4), block = block)
+    knn_search(x, c(a = 1, b = 2, c = 1), block = block, between = "together")
+    knn_search(x, c(a = 1, b = 2, c = 1))
+  })
+})

@@ -366,3 +366,22 @@ test_that("the shapes of other packages are led to as_knn()", {
   expect_messages(knn_verify(unclass(other), x))
   agrees(as_knn(unclass(other)), x, metric = "pearson")
 })
+
+test_that("queries are not compared with points in another order", {
+  x <- random_matrix(250, 6)
+  rownames(x) <- paste0("g", seq_len(250))
+  found <- list(
+    knn_query(x, x[1:3, ] + 0.1, 4), within_query(x, x[1:3, ] + 0.1, 0.3)
+  )
+  for (one in found) {
+    expect_true(all(knn_verify(one, x, query = x[1:3, ] + 0.1)$agree))
+    expect_error(
+      knn_verify(one, x[250:1, ], query = x[1:3, ] + 0.1),
+      "must have its points in the order of the search",
+      class = "fsknn_argument_error"
+    )
+    # Without names the order is not known.
+    unnamed <- knn_verify(one, unname(x[250:1, ]), query = x[1:3, ] + 0.1)
+    expect_false(all(unnamed$agree))
+  }
+})

@@ -234,7 +234,6 @@ test_that("wrong options are errors that say which", {
     nearest_to(x, 1, 2, checkpoint = "folder")
     knn_index(x, checkpoint = "folder")
     knn_impute(x, 2, weights = 1:5)
-    compare_neighbours(x, gl(2, 5), 2, adjust = 1:5)
     knn_plan(c(10, 5), 2, devices_per_host = 2)
   })
 })

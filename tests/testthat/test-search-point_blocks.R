@@ -278,7 +278,6 @@ test_that("wrong blocks are errors that say what is wrong", {
     knn_search(x, 2, between = TRUE)
     knn_search(x, 2, block = block, between = "both")
     knn_search(x, 2, block = rep("one", 20), between = TRUE)
-    knn_search(x, rep(2, 20), block = block)
     knn_search(x, 10, block = block)
     knn_search(x, 3, block = rep(1:2, c(17, 3)))
     knn_search(x, 4, block = rep(1:2, c(17, 3)), between = TRUE)

@@ -29,7 +29,6 @@ test_that("each result says what was searched, where and how long", {
     "pearson (signed), adjusted for 1 covariate"
   )
   one(cpu(within_search, x, 3, "euclidean"), "euclidean")
-  one(cpu(nearest_to, x, 3, 2), "pearson (signed)")
   one(cpu(pair_histogram, x, 3), "pearson (signed)")
   one(pair_connectivity(x, 2), "pearson (signed)")
   one(cpu(nearest_triples, x, 2), "proportional")
@@ -58,6 +57,28 @@ test_that("each result says what was searched, where and how long", {
     searched_lines(cpu(knn_query, x, x[1:2, ], 3))[[1]],
     "Searched: 30 points of 7 features for 2 queries, pearson (signed)"
   )
+})
+
+test_that("the table of nearest_to() says whose neighbours it has", {
+  x <- random_matrix(30, 7)
+  rownames(x) <- paste0("g", seq_len(30))
+  header <- function(...) {
+    utils::capture.output(print(nearest_to(x, ..., backend = "cpu")))[[1]]
+  }
+  of <- " among 30 points of 7 features, pearson (signed)"
+  point <- rownames(x)[[3]]
+  expect_identical(header(point, 2), paste0("Nearest to ", point, of))
+  expect_identical(header(3:4, 2), paste0("Nearest to 2 points", of))
+  expect_identical(
+    header(outcome = 1:7, k = 2, permutations = 19),
+    paste0("Nearest to an outcome", of, ", 19 permutations")
+  )
+  expect_identical(
+    header(outcome = list(age = c(3:1, 4:7)), k = 2, permutations = 0),
+    paste0("Nearest to age", of)
+  )
+  x <- unname(x)
+  expect_identical(header(3, 2), paste0("Nearest to row 3", of))
 })
 
 test_that("GPUs, tasks and long searches are named", {

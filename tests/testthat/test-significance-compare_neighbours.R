@@ -333,6 +333,136 @@ test_that("a point that a permutation makes constant is no error", {
   expect_identical(constant_in_either(values, columns, 1L), integer())
 })
 
+# Replaces values by their residuals on the covariates of each group.
+naive_residuals <- function(x, groups, covariates) {
+  for (group in unique(groups)) {
+    at <- groups == group
+    x[, at] <- t(stats::lm.fit(
+      cbind(1, covariates[at, , drop = FALSE]), t(x[, at])
+    )$residuals)
+  }
+  x
+}
+
+test_that("covariates are those of each group, and residuals are permuted", {
+  data <- contrast_data(24, c(12, 15))
+  covariates <- cbind(random_matrix(1, 27, 7)[1, ], (1:27) %% 5)
+  x <- data$x + outer(1:24 / 8, covariates[, 1])
+  for (backend in backends_here()) {
+    set.seed(5)
+    found <- compare_neighbours(
+      x, data$groups, k = 4, permutations = 20, adjust = covariates,
+      backend = backend
+    )
+    residuals <- naive_residuals(x, data$groups, covariates)
+    columns <- c("shared", "jaccard", "rbo", "correlation_1", "correlation_2")
+    expect_equal(
+      found$points[columns],
+      naive_contrast(residuals, data$groups, 4)$points[columns],
+      tolerance = 1e-10
+    )
+    for (at in 1:2) {
+      own <- data$groups == c("a", "b")[[at]]
+      graph <- knn_graph(x[, own], 4, adjust = covariates[own, ])
+      rank <- found$edges[[paste0("rank_", at)]]
+      edges <- found$edges[!is.na(rank), ]
+      edges <- edges[order(edges$from, rank[!is.na(rank)]), ]
+      expect_identical(edges$to, graph$to)
+      expect_identical(
+        edges[[paste0("correlation_", at)]], graph$correlation
+      )
+    }
+    # Freedman and Lane: residuals move, groups and covariates stay.
+    set.seed(5)
+    drawn <- draw_permutations(27, 20, NULL)
+    group <- match(data$groups, c("a", "b"))
+    spread <- vapply(1:2, function(at) {
+      sqrt(rowMeans(residuals[, group == at]^2))
+    }, double(24))
+    rbo <- vapply(1:20, function(at) {
+      moved <- residuals
+      moved[, drawn[, at]] <- residuals / spread[, group]
+      moved <- naive_residuals(moved, data$groups, covariates)
+      naive_contrast(moved, data$groups, 4)$points$rbo
+    }, double(24))
+    expect_equal(
+      found$points$rbo_expected, rowMeans(rbo), tolerance = 1e-9
+    )
+    expect_equal(
+      found$points$p_rbo, (rowSums(rbo <= found$points$rbo + 1e-9) + 1) / 21
+    )
+  }
+})
+
+test_that("effects of covariates change no p-value, whatever the group", {
+  data <- contrast_data()
+  age <- random_matrix(1, 31, 8)[1, ]
+  table <- data.frame(age = age, sex = gl(2, 1, 31))
+  second <- data$groups == "b"
+  ask <- function(x, ..., groups = data$groups) {
+    set.seed(3)
+    compare_neighbours(
+      x, groups, k = 5, permutations = 9, adjust = ~ age * sex,
+      data = table, ...
+    )
+  }
+  expected <- ask(data$x)
+  moved <- data$x + outer(1:40, age) + outer(40:1, age * second)
+  moved[, second] <- 3 * moved[, second] + outer(1:40, table$sex[second] == 2)
+  expect_equal(ask(moved), expected, tolerance = 1e-9)
+  # Samples of no group, and of weight 0, do not count.
+  some <- replace(data$groups, c(2, 20), NA)
+  weights <- replace(double(31) + 1, c(2, 20), 0)
+  without <- ask(data$x, groups = some)
+  expect_equal(
+    without$edges$correlation_1,
+    ask(data$x, weights = weights)$edges$correlation_1
+  )
+  table <- table[-c(2, 20), ]
+  set.seed(3)
+  expect_identical(
+    compare_neighbours(
+      data$x[, -c(2, 20)], data$groups[-c(2, 20)], k = 5, permutations = 9,
+      adjust = ~ age * sex, data = table
+    ),
+    without
+  )
+})
+
+test_that("a point that covariates explain in a permutation is no error", {
+  data <- contrast_data(24, c(12, 15))
+  # Residuals of the point are 0 but where the group has one sample of a level.
+  level <- factor(c(rep(1:2, 6), rep(1:2, 7), 3))
+  x <- rbind(data$x, replace(double(27), c(1, 13), 1))
+  set.seed(5)
+  found <- compare_neighbours(
+    x, data$groups, k = 4, permutations = 40, adjust = level
+  )
+  expect_false(anyNA(found$points))
+  age <- random_matrix(1, 27, 7)[1, ]
+  moved <- rbind(x[1:2, ], 3 * age - 1)
+  expect_identical(
+    unique(explained_in_either(
+      moved, list(1:12, 13:27), list(cbind(age[1:12]), cbind(age[13:27]))
+    )),
+    3L
+  )
+})
+
+test_that("covariates that can't be used here are errors", {
+  x <- contrast_data()$x
+  groups <- contrast_data()$groups
+  age <- (1:31)^2
+  expect_messages({
+    compare_neighbours(x, groups, 5, adjust = age, strata = gl(2, 1, 31))
+    compare_neighbours(list(x[, 1:14], x[, 15:31]), k = 5, adjust = age)
+    compare_neighbours(x, groups, 5, "spearman", adjust = age)
+    compare_neighbours(x, groups, 5, "bicor", adjust = age)
+    compare_neighbours(x, groups, 5, adjust = random_matrix(31, 13))
+    compare_neighbours(rbind(x, t(age)), groups, 5, adjust = age)
+  })
+})
+
 test_that("what is no contrast is an error that says so", {
   x <- contrast_data()$x
   groups <- contrast_data()$groups

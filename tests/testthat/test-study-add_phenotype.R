@@ -68,13 +68,13 @@ test_that("missing values are an error, or their samples are dropped", {
   x <- expression()
   absent <- replace(years, c(2, 5), NA)
   expect_messages({
-    found <- add_phenotype(x, absent, "relapse", missing = "drop")
-    unnamed <- add_phenotype(unname(x), absent, "relapse", missing = "drop")
+    found <- add_phenotype(x, absent, "relapse", na = "drop")
+    unnamed <- add_phenotype(unname(x), absent, "relapse", na = "drop")
   })
   rest <- x[, -c(2, 5)]
   expect_identical(found, add_phenotype(rest, years[-c(2, 5)], "relapse"))
   suppressMessages(
-    m <- add_phenotype(metafeatures(x), absent, "relapse", missing = "drop")
+    m <- add_phenotype(metafeatures(x), absent, "relapse", na = "drop")
   )
   expect_identical(
     as.matrix(m),
@@ -110,7 +110,7 @@ test_that("an ExpressionSet gets a row, and NA for what is not known of it", {
     stats::setNames(rev(years), colnames(x))
   )
   expect_identical(dim(Biobase::exprs(set)), c(6L, 5L))
-  suppressMessages(dropped <- add_phenotype(set, "death", missing = "drop"))
+  suppressMessages(dropped <- add_phenotype(set, "death", na = "drop"))
   expect_identical(unname(dim(dropped)), c(7L, 4L))
   # There is no feature data.
   bare <- add_phenotype(Biobase::ExpressionSet(x), years, "years")
@@ -231,7 +231,7 @@ test_that("two kinds are 0 and 1, and survival is martingale residuals", {
   }, 0)
   expect_equal(unname(found), status - hazard)
   gap <- survival::Surv(replace(years, 2, NA), status)
-  suppressMessages(found <- add_phenotype(x, gap, "relapse", missing = "drop"))
+  suppressMessages(found <- add_phenotype(x, gap, "relapse", na = "drop"))
   expect_identical(ncol(found), 4L)
 })
 
@@ -256,10 +256,10 @@ test_that("wrong arguments are errors that say what can be done", {
     add_phenotype(x, replace(years, 2, Inf), "relapse")
     add_phenotype(x, replace(years, 2, NA), "relapse")
     add_phenotype(x, rep(1, 5), "relapse")
-    add_phenotype(x, c(1, 1, NA, NA, NA), "relapse", missing = "drop")
-    add_phenotype(x, rep(NA_real_, 5), "relapse", missing = "drop")
+    add_phenotype(x, c(1, 1, NA, NA, NA), "relapse", na = "drop")
+    add_phenotype(x, rep(NA_real_, 5), "relapse", na = "drop")
     add_phenotype(x, stats::setNames(years, letters[1:5]), "relapse")
-    add_phenotype(x, years, "relapse", missing = "ignore")
+    add_phenotype(x, years, "relapse", na = "ignore")
     add_phenotype("a", years, "relapse")
   })
 })

@@ -27,29 +27,29 @@ test_that("the file is the same whatever fits in memory, and by tasks", {
   x <- exp(random_matrix(40, 9))
   x[38:40, ] <- x[1:3, ]
   file <- withr::local_tempfile(fileext = ".csv")
-  for (query in list(NULL, c(30, 7, 2))) {
-    whole <- threshold_triples(x, 0.5, query = query)
+  for (subset in list(NULL, c(30, 7, 2))) {
+    whole <- threshold_triples(x, 0.5, subset = subset)
     expect_gt(nrow(whole), 200)
-    told <- threshold_triples(x, 0.5, query = query, file = file)
+    told <- threshold_triples(x, 0.5, subset = subset, file = file)
     with_any <- grepl("with any of 3 points", format(told)[[1]], fixed = TRUE)
-    expect_identical(with_any, !is.null(query))
+    expect_identical(with_any, !is.null(subset))
     expected <- readLines(file)
     found <- read_found(file)
-    if (!is.null(query)) {
+    if (!is.null(subset)) {
       owner <- apply(as.matrix(found[1:3]), 1, function(at) {
-        min(intersect(at, query))
+        min(intersect(at, subset))
       })
       expect_false(is.unsorted(owner))
       found <- found[order(found$from, found$to, found$third), ]
     }
     expect_identical(found$similarity, whole$similarity)
     for (room in c(41, 400)) {
-      again <- threshold_triples(x, 0.5, query = query, file = file,
+      again <- threshold_triples(x, 0.5, subset = subset, file = file,
                                  max_memory = 120 * room)
       expect_identical(again, told)
       expect_identical(readLines(file), expected)
     }
-    again <- threshold_triples(x, 0.5, query = query, file = file, stages = 6,
+    again <- threshold_triples(x, 0.5, subset = subset, file = file, stages = 6,
                                checkpoint = withr::local_tempdir())
     expect_identical(again, told)
     expect_identical(readLines(file), expected)

@@ -29,6 +29,16 @@ test_that("rows of triples are triples, and other columns are not", {
   expect_identical(as.data.frame(found)$third, found$third)
 })
 
+test_that("rows say that they are rows, also stages bound by dplyr", {
+  skip_if_not_installed("dplyr")
+  x <- random_matrix(9, 6)^2
+  stages <- lapply(1:2, function(i) threshold_triples(x, 0.1, stage = c(i, 3)))
+  title <- function(triples) utils::capture.output(print(triples))[[1]]
+  expect_match(title(stages[[1]]), "^Triples: .* stage 1 of 3")
+  expect_match(title(dplyr::bind_rows(stages)), "^Rows of triples: ")
+  expect_match(title(stages[[1]][1:2, ]), "^Rows of triples: ")
+})
+
 test_that("triples print, and what there is of them", {
   found <- example_triples()
   expect_snapshot({

@@ -49,11 +49,11 @@ test_that("threads and paths do not change a bit", {
   expect_identical(max(first$similarity), all$similarity[[at]])
 })
 
-test_that("query gives the rows of the whole answer, in its order", {
+test_that("subset gives the rows of the whole answer, in its order", {
   x <- exp(random_matrix(15, 6))
   rownames(x) <- paste0("g", 1:15)
   all <- nearest_triples(x, 4)
-  some <- nearest_triples(x, 4, query = c("g9", "g2"))
+  some <- nearest_triples(x, 4, subset = c("g9", "g2"))
   for (part in c("second", "third", "similarity")) {
     expect_identical(some[[part]], all[[part]][c(9, 2), ])
   }
@@ -92,7 +92,8 @@ test_that("wrong inputs are errors", {
   expect_messages({
     nearest_triples(x, 0)
     nearest_triples(x, 11)
-    nearest_triples(x, 2, query = "a")
+    nearest_triples(x, 2, subset = "a")
+    nearest_triples(x, 2, subset = logical(6))
     nearest_triples(x, 2, "cosine")
     nearest_triples(x[1:2, ], 1)
   })
@@ -115,7 +116,7 @@ test_that("an answer that does not fit is an error that says what would", {
 test_that("points that have none print so, though there be no others", {
   x <- counts_matrix(8, 5)
   x[3, ] <- 0
-  found <- nearest_triples(x, 2, query = 3, constant = "isolate")
+  found <- nearest_triples(x, 2, subset = 3, constant = "isolate")
   expect_no_warning(expect_snapshot({
     found
     summary(found)

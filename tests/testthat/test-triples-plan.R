@@ -16,17 +16,17 @@ test_that("a plan counts what is asked of, and foretells what is found", {
   expect_identical(plan$comparisons, choose(260, 3) * 9)
 })
 
-test_that("plans of stages add up, and a query has the triples of its points", {
+test_that("plans of stages add up, and a subset has the triples of its points", {
   x <- exp(random_matrix(200, 5))
   of_stages <- vapply(1:7, function(i) {
     triple_plan(x, 0.6, stage = c(i, 7))$num_triples
   }, 0)
   expect_identical(sum(of_stages), choose(200, 3))
-  for (query in list(4, c(1, 200, 17))) {
-    plan <- triple_plan(x, 0.6, query = query)
+  for (subset in list(4, c(1, 200, 17))) {
+    plan <- triple_plan(x, 0.6, subset = subset)
     expect_identical(
       plan$num_triples,
-      nrow(threshold_triples(x, 0, query = query)) + 0
+      nrow(threshold_triples(x, 0, subset = subset)) + 0
     )
     expect_true(is.na(plan$expected))
   }
@@ -80,7 +80,7 @@ test_that("plans print", {
   x <- counts_matrix(20, 6)
   expect_snapshot({
     triple_plan(x, 0.8, backend = "cpu")
-    triple_plan((x > 1) + 0, 0.8, "sorensen", query = 1:2, stage = c(1, 3),
+    triple_plan((x > 1) + 0, 0.8, "sorensen", subset = 1:2, stage = c(1, 3),
                 constant = "isolate", backend = "cpu")
   })
   expect_messages({

@@ -10,14 +10,14 @@ points_of_triples <- function(n = 30, d = 11) {
 test_that("dozens of decompositions give one answer and one checksum", {
   x <- points_of_triples()
   for (least in c(0.55, 0.8)) {
-    for (query in list(NULL, c("g21", "g2"))) {
-      whole <- threshold_triples(x, least, query = query)
+    for (subset in list(NULL, c("g21", "g2"))) {
+      whole <- threshold_triples(x, least, subset = subset)
       expect_gt(nrow(whole), 3)
       for (path in c("pairs", "all")) {
         for (stages in c(2, 5, 31, 400)) {
           expect_identical(
             threshold_triples(
-              x, least, query = query, path = path, stages = stages,
+              x, least, subset = subset, path = path, stages = stages,
               num_threads = 1 + stages %% 2
             ),
             whole
@@ -27,7 +27,7 @@ test_that("dozens of decompositions give one answer and one checksum", {
         folders <- replicate(3, withr::local_tempdir())
         parts <- lapply(1:3, function(i) {
           threshold_triples(
-            x, least, query = query, path = path, stage = c(i, 3),
+            x, least, subset = subset, path = path, stage = c(i, 3),
             checkpoint = folders[[i]]
           )
         })
@@ -35,13 +35,13 @@ test_that("dozens of decompositions give one answer and one checksum", {
       }
       folder <- withr::local_tempdir()
       expect_identical(
-        threshold_triples(x, least, query = query, checkpoint = folder,
+        threshold_triples(x, least, subset = subset, checkpoint = folder,
                           stages = 7),
         whole
       )
       expect_length(task_files(folder), 7)
       expect_message(
-        again <- threshold_triples(x, least, query = query,
+        again <- threshold_triples(x, least, subset = subset,
                                    checkpoint = folder),
         class = "fsknn_resumed"
       )
@@ -81,7 +81,7 @@ test_that("counts and nearest triples are kept, and collected", {
   x <- points_of_triples()
   counts <- triple_histogram(x, 30)
   best <- nearest_triples(x, 4)
-  some <- nearest_triples(x, 4, query = c("g9", "g2", "g30"))
+  some <- nearest_triples(x, 4, subset = c("g9", "g2", "g30"))
   withr::local_options(fsknn.split_size = 4L)
   for (stages in c(2, 9, 50)) {
     folder <- withr::local_tempdir()
@@ -100,7 +100,7 @@ test_that("counts and nearest triples are kept, and collected", {
   for (what in list(list(NULL, best, 8), list(c("g9", "g2", "g30"), some, 1))) {
     folder <- withr::local_tempdir()
     expect_identical(
-      nearest_triples(x, 4, query = what[[1]], checkpoint = folder), what[[2]]
+      nearest_triples(x, 4, subset = what[[1]], checkpoint = folder), what[[2]]
     )
     expect_length(task_files(folder), what[[3]])
     expect_identical(knn_collect(folder), what[[2]])
@@ -113,7 +113,7 @@ test_that("a folder knows which triples it is of, and what is in it", {
   whole <- threshold_triples(x, 0.6, checkpoint = folder, stages = 4)
   expect_messages({
     threshold_triples(x, 0.7, checkpoint = folder)
-    threshold_triples(x, 0.6, query = 1, checkpoint = folder)
+    threshold_triples(x, 0.6, subset = 1, checkpoint = folder)
     threshold_triples(x, 0.6, stage = c(1, 2), checkpoint = folder)
     triple_histogram(x, checkpoint = folder)
     knn_search(x, 3, checkpoint = folder, backend = "cpu")
@@ -171,13 +171,13 @@ test_that("room and a file are each call's own, the folder's triples all's", {
   threshold_triples(x, 0.2, checkpoint = folder, file = file)
   expect_identical(knn_collect(folder), whole)
   # The folder is made by a call that writes no file, with one task.
-  query <- c("g21", "g2")
-  threshold_triples(x, 0.2, query = query, file = file)
+  subset <- c("g21", "g2")
+  threshold_triples(x, 0.2, subset = subset, file = file)
   lines <- readLines(file)
   folder <- withr::local_tempdir()
-  whole <- threshold_triples(x, 0.2, query = query, checkpoint = folder)
+  whole <- threshold_triples(x, 0.2, subset = subset, checkpoint = folder)
   expect_length(task_files(folder), 1)
-  suppressMessages(threshold_triples(x, 0.2, query = query, file = file,
+  suppressMessages(threshold_triples(x, 0.2, subset = subset, file = file,
                                      checkpoint = folder))
   expect_identical(readLines(file), lines)
   expect_identical(knn_collect(folder), whole)
@@ -223,7 +223,7 @@ test_that("workers of BiocParallel find the same", {
   x <- points_of_triples()
   calls <- list(
     quote(threshold_triples(x, 0.6)),
-    quote(threshold_triples(x, 0.6, query = c(20, 3), stages = 6)),
+    quote(threshold_triples(x, 0.6, subset = c(20, 3), stages = 6)),
     quote(triple_histogram(x, 12)), quote(nearest_triples(x, 3))
   )
   up <- lapply(

@@ -127,16 +127,16 @@ test_that("checksums are added modulo 2^64", {
   )
 })
 
-test_that("query gives the triples that have one of its points", {
+test_that("subset gives the triples that have one of its points", {
   x <- counts_matrix(18, 6)
   rownames(x) <- paste0("g", 1:18)
   all <- threshold_triples(x, 0.6)
-  for (query in list("g5", c("g17", "g2", "g2"), 9, c(1, 18))) {
-    names <- if (is.numeric(query)) rownames(x)[query] else query
+  for (subset in list("g5", c("g17", "g2", "g2"), 9, c(1, 18))) {
+    names <- if (is.numeric(subset)) rownames(x)[subset] else subset
     has <- all$from %in% names | all$to %in% names | all$third %in% names
     expected <- as.data.frame(all[has, ])
     for (path in c("auto", "pairs", "all")) {
-      found <- threshold_triples(x, 0.6, query = query, path = path)
+      found <- threshold_triples(x, 0.6, subset = subset, path = path)
       expect_equal(as.data.frame(found), expected, ignore_attr = "row.names")
     }
   }
@@ -250,8 +250,8 @@ test_that("wrong inputs are errors", {
     threshold_triples(-x, 0.5)
     threshold_triples(x[1:2, ], 0.5)
     threshold_triples(x, 0.5, na = "pairwise")
-    threshold_triples(x, 0.5, query = 9)
-    threshold_triples(x, 0.5, query = "g1")
+    threshold_triples(x, 0.5, subset = 9)
+    threshold_triples(x, 0.5, subset = "g1")
     threshold_triples(x, 0.5, path = "some")
     threshold_triples(x, 0.5, stages = 0)
     threshold_triples(x, 0.5, stage = 3)
@@ -269,7 +269,7 @@ test_that("wrong inputs are errors", {
 test_that("verbose tells what was done, and the checksum", {
   x <- counts_matrix(8, 4)
   told <- testthat::capture_messages(
-    found <- threshold_triples(x, 0.5, verbose = TRUE, query = 1:2)
+    found <- threshold_triples(x, 0.5, verbose = TRUE, subset = 1:2)
   )
   told <- paste(told, collapse = "")
   expect_match(told, "Triples in all: 56", fixed = TRUE)
@@ -312,9 +312,9 @@ test_that("of equal points no threshold is told to fit", {
   expect_identical(failure$fits, Inf)
 })
 
-test_that("a query that is no point is not sent to another verb's argument", {
+test_that("a subset that is no point is not sent to another verb's argument", {
   failure <- expect_wrong(
-    threshold_triples(matrix(1:12, 4), 0.5, query = list(1, 2))
+    threshold_triples(matrix(1:12, 4), 0.5, subset = list(1, 2))
   )
   expect_no_match(conditionMessage(failure), "outcome")
 })

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/contract/scaling.hpp"
+#include "cpu/search/engine.hpp"
 #include "cpu/search/held.hpp"
 #include "cuda/backend.hpp"
 
@@ -89,7 +90,8 @@ const RowSource& Held::choose_features(
 
 bool Held::is_ours() const { return process_ == static_cast<long>(getpid()); }
 
-void Held::prepare_for(bool on_gpu, Request& request) {
+void Held::prepare_for(bool on_gpu, Request& request,
+                       const RowSource* queries) {
   Backends& b = *backends_;
   if (request.na_pairwise) throw HandleFailure(HandleFailure::Why::pairwise);
   if (same(request.weights.get(), b.asked.weights.get()))
@@ -104,6 +106,11 @@ void Held::prepare_for(bool on_gpu, Request& request) {
   if (!as_before) b.cpu.reset();
   if (request.devices != b.asked.devices) b.cuda.reset();
   b.asked = request;
+  if (!on_gpu)
+    request.num_threads = cpu::threads_for(
+        request.num_threads,
+        (queries != nullptr ? *queries : *source_).num_points(),
+        source_->num_points(), source_->num_features());
   if (on_gpu && b.cuda == nullptr)
     b.cuda.reset(new cuda::HeldPoints(request, *source_));
   if (!on_gpu && b.cpu == nullptr)
@@ -116,7 +123,7 @@ void Held::prepare_for(bool on_gpu, Request& request) {
 void Held::find_neighbours(bool on_gpu, Request& request,
                            const RowSource* queries, const Neighbours& out,
                            Progress* progress, Stats* stats) {
-  prepare_for(on_gpu, request);
+  prepare_for(on_gpu, request, queries);
   if (on_gpu)
     backends_->cuda->find_neighbours(request, queries, out, progress, stats);
   else
@@ -126,7 +133,7 @@ void Held::find_neighbours(bool on_gpu, Request& request,
 void Held::find_within(bool on_gpu, Request& request, const Within& within,
                        const RowSource* queries, WithinAnswer& answer,
                        Progress* progress, Stats* stats) {
-  prepare_for(on_gpu, request);
+  prepare_for(on_gpu, request, queries);
   if (on_gpu)
     backends_->cuda->find_within(request, within, queries, answer, progress,
                                  stats);

@@ -38,7 +38,7 @@ class Held {
 
  private:
   struct Backends;
-  void prepare_for(bool on_gpu, Request& request);
+  void prepare_for(bool on_gpu, Request& request, const RowSource* queries);
 
   const long process_;
   const SEXP x_;

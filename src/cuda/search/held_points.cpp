@@ -5,6 +5,7 @@
 
 #include "core/rows/subset.hpp"
 #include "cuda/backend.hpp"
+#include "cuda/device/spares.hpp"
 #include "cuda/device/used_devices.hpp"
 #include "cuda/plan/gpu_facts.hpp"
 #include "cuda/prepare/held_rows.hpp"
@@ -84,13 +85,14 @@ class HeldPoints::Impl {
     rows_ = std::make_unique<HeldRows>(source_, ids, request.num_threads);
   }
 
+  const KeepingSpares keeping_;
   const std::vector<int> devices_;
   const RowSource& source_;
   bool asked_ = false;
   std::unique_ptr<HeldRows> rows_;  ///< null: there is no room
   std::vector<std::int32_t> features_;
   std::unique_ptr<FeatureSubset> some_;
-  PointStore store_;
+  PointStore store_{true};
 };
 
 HeldPoints::HeldPoints(const Request& asked, const RowSource& points)

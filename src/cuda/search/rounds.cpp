@@ -17,6 +17,16 @@ double risk_of(const Search& search, const FilterRounds& rounds,
              : risk_of_estimates(num_rows, search.columns.size(), rounds.depth);
 }
 
+/// Whether all rounds take a millisecond at most. Then the host puts them on
+/// the stream at once: to be woken after each round takes as long as the round.
+bool are_brief(const FilterRounds& rounds) {
+  constexpr double most = 1.0e11;
+  const double slots = static_cast<double>(rounds.num_slabs * kFilterSlab);
+  return slots * static_cast<double>(rounds.num_blocks * kFilterBlock) *
+             static_cast<double>(rounds.depth) <
+         most;
+}
+
 /// Makes the rounds without the ranges of slabs.
 FilterRounds rounds_on(const Search& search, int device) {
   FilterRounds rounds;
@@ -132,11 +142,14 @@ bool run_schedule(FilterPass& pass, const FilterSchedule& schedule,
   using Part = FilterPass::Part;
   Cut cut = pass.cut;
   const std::size_t count = schedule.launches.size();
+  const bool waits = pass.workers != nullptr &&
+                     (schedule.before || schedule.after ||
+                      pass.exchange != nullptr || !are_brief(pass.rounds));
   for (std::size_t launch = 0; launch < count; ++launch) {
     const FilterJobs& jobs = schedule.launches[launch];
     if (jobs.fill && pass.part == Part::after_first) continue;
     if (!jobs.fill && pass.part == Part::first_round) break;
-    if (pass.workers != nullptr) pass.under_way.begin();
+    if (waits) pass.under_way.begin();
     if (schedule.before) schedule.before(jobs, launch);
     pass.work.jobs = jobs;
     pass.filter->start(pass.work, stream.get());
@@ -158,7 +171,7 @@ bool run_schedule(FilterPass& pass, const FilterSchedule& schedule,
     }
     const std::int64_t pieces = schedule.after ? schedule.after(launch) : 1;
     if (pass.workers == nullptr) continue;
-    pass.under_way.end(stream);
+    if (waits) pass.under_way.end(stream);
     if (!pass.workers->go_on(pieces)) {
       stream.wait();
       return false;

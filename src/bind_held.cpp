@@ -90,6 +90,15 @@ const RowSource& Held::choose_features(
 
 bool Held::is_ours() const { return process_ == static_cast<long>(getpid()); }
 
+double Held::bytes_on_cpu() const {
+  return backends_->cpu == nullptr ? 0.0 : backends_->cpu->bytes();
+}
+
+std::vector<cuda::HeldPoints::BytesOn> Held::bytes_on_gpus() const {
+  if (backends_->cuda == nullptr) return {};
+  return backends_->cuda->bytes();
+}
+
 void Held::prepare_for(bool on_gpu, Request& request,
                        const RowSource* queries) {
   Backends& b = *backends_;
@@ -173,6 +182,23 @@ Rcpp::List cpp_hold_points(SEXP x, Rcpp::List request) {
 void cpp_give_back_held(SEXP handle) {
   if (!Rf_isNull(handle)) return bind::give_back(handle);
   while (!bind::handles().empty()) bind::give_back(*bind::handles().begin());
+}
+
+// The bytes that held points take: on the CPU, and on each GPU that has some,
+// with the GPU's number from 1.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_held_bytes(SEXP handle) {
+  return bind::guarded([&] {
+    const bind::Held* const held = bind::held_points(handle);
+    Rcpp::IntegerVector gpus;
+    Rcpp::NumericVector bytes;
+    for (const auto& on : held->bytes_on_gpus()) {
+      gpus.push_back(on.row + 1);
+      bytes.push_back(on.bytes);
+    }
+    return Rcpp::List::create(Rcpp::_["cpu"] = held->bytes_on_cpu(),
+                              Rcpp::_["gpus"] = gpus, Rcpp::_["bytes"] = bytes);
+  });
 }
 
 // [[Rcpp::export(rng = false)]]

@@ -6,6 +6,7 @@
 
 #include "bind_common.hpp"
 #include "core/search/within.hpp"
+#include "cuda/backend.hpp"
 
 namespace fsknn {
 namespace bind {
@@ -26,6 +27,10 @@ class Held {
   /// Whether this process made it. A fork cannot use its parent's GPUs or
   /// threads.
   bool is_ours() const;
+
+  /// The memory that the points take where they are prepared, besides the data.
+  double bytes_on_cpu() const;
+  std::vector<cuda::HeldPoints::BytesOn> bytes_on_gpus() const;
 
   // These replace weights and covariates of the request by equal ones that the
   // points were prepared with.

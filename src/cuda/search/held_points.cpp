@@ -47,6 +47,17 @@ class HeldPoints::Impl {
     features_ = numbers;
   }
 
+  std::vector<BytesOn> bytes() const {
+    std::vector<BytesOn> all;
+    for (const Device& gpu : devices()) {
+      double bytes = store_.bytes_on(gpu.cuda_id);
+      if (rows_ != nullptr && rows_->on(gpu.cuda_id) != nullptr)
+        bytes += rows_->bytes();
+      if (bytes > 0) all.push_back({row_of_device(gpu.cuda_id), bytes});
+    }
+    return all;
+  }
+
  private:
   /// To be called after on_our_devices().
   const RowSource& points() {
@@ -102,6 +113,10 @@ HeldPoints::~HeldPoints() = default;
 
 void HeldPoints::choose_features(const std::vector<std::int32_t>& numbers) {
   impl_->choose_features(numbers);
+}
+
+std::vector<HeldPoints::BytesOn> HeldPoints::bytes() const {
+  return impl_->bytes();
 }
 
 void HeldPoints::find_neighbours(const Request& request,

@@ -68,7 +68,7 @@ take_file_away <- function(job, task, call, is_good) {
 
 # Facts of a task have the names and types of the core.
 task_facts <- list(
-  pairs_filtered = 0, pairs_pruned = 0, pairs_exact = 0, rows_redone = 0,
+  pairs_filtered = 0, pairs_pruned = 0, pairs_exact = 0, rows_recomputed = 0,
   rows_widened = 0, rows_short = 0, seconds_prepare = 0, seconds_search = 0,
   seconds_emit = 0, seconds_device = 0, bytes_device = 0, num_devices = 0L,
   filtered = FALSE, filter_form = 0L, filter_bits = 0L, streamed = FALSE

@@ -63,7 +63,7 @@
 #'   * `num_pairs`: the number of pairs of points that are compared;
 #'   * `filter`: how most pairs are pruned before their distance is computed, in
 #'     words. If there are several ways, the search chooses one by its points;
-#'   * with `look = TRUE` also `filter_form`, `filter_bits` and `apart`: see
+#'   * with `look = TRUE` also `filter_form`, `filter_bits` and `pruned`: see
 #'     "The chosen filter".
 #'
 #'   With `hosts`, it is a list of class `fsknn_cluster_plan` with a print
@@ -99,9 +99,9 @@
 #'
 #' The plan then prints the chosen filter, with three more elements.
 #' `filter_form` is the name of its number form, and `filter_bits` the bits of a
-#' number (see [knn_stats()]). Without a filter they are `"none"` and 0. `apart`
-#' says whether sums or lengths of points prune pairs before the filter (on
-#' CPUs).
+#' number (see [knn_stats()]). Without a filter they are `"none"` and 0.
+#' `pruned` says whether sums or lengths of points prune pairs before the filter
+#' (on CPUs).
 #'
 #' With `block`, if blocks are searched one after another, the elements describe
 #' the first search. Points that a GPU searches again may use wider numbers. On
@@ -399,7 +399,7 @@ format.fsknn_plan <- function(x, ...) {
     },
     "Filter" = if (!is.null(x$filter_bits)) {
       paste(
-        describe_filter(x$filter_bits, x$filter_form, x$apart),
+        describe_filter(x$filter_bits, x$filter_form, x$pruned),
         "(chosen from a sample)"
       )
     } else if (nzchar(x$filter)) {

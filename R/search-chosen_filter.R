@@ -1,7 +1,7 @@
 # Reports the filter that a search of these points uses. The search itself
 # chooses it: it runs up to that choice.
 
-# Returns list(filter_bits, filter_form, apart): the bits of a number in the
+# Returns list(filter_bits, filter_form, pruned): the bits of a number in the
 # filter (0: no filter), its number form, and whether sums or lengths prune
 # pairs before it.
 chosen_filter <- function(x, options, query, k, block, between,
@@ -19,7 +19,7 @@ chosen_filter <- function(x, options, query, k, block, between,
   )
   list(
     filter_bits = found$bits, filter_form = form_name(found$form),
-    apart = found$by_keys
+    pruned = found$by_keys
   )
 }
 
@@ -57,12 +57,12 @@ filter_form_help <- function() {
 
 # `bits` are those of a number in the filter, and `form` is the name of its
 # form.
-describe_filter <- function(bits, form, apart = FALSE) {
+describe_filter <- function(bits, form, pruned = FALSE) {
   if (bits == 0) {
     return("none")
   }
   paste0(
     form, ", numbers of ", bits, " bit", if (bits > 1) "s",
-    if (apart) ", of pairs that sums or lengths leave"
+    if (pruned) ", of pairs that sums or lengths leave"
   )
 }

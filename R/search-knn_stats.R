@@ -27,7 +27,7 @@
 #'   * `pairs_exact`: distances that were computed in double precision. A pair
 #'     counts again if a row is searched again. On GPUs it counts twice if it is
 #'     a candidate for both of its points;
-#'   * `rows_redone`: points that were searched again, because they had more
+#'   * `rows_recomputed`: points that were searched again, because they had more
 #'     candidates than their list could hold. On CPUs these are points with
 #'     fewer than k neighbours within a first limit, which a sample of the
 #'     points gave;
@@ -91,7 +91,7 @@ new_stats <- function(size, num_queries, request, stats, seconds) {
       pairs_filtered = stats$pairs_filtered,
       pairs_pruned = stats$pairs_pruned,
       pairs_exact = stats$pairs_exact,
-      rows_redone = stats$rows_redone,
+      rows_recomputed = stats$rows_recomputed,
       rows_widened = stats$rows_widened,
       rows_short = stats$rows_short,
       filtered = stats$filtered,
@@ -136,7 +136,7 @@ format.fsknn_stats <- function(x, ...) {
     "Pairs pruned" = if (x$pairs_pruned > 0) format_count(x$pairs_pruned),
     "Pairs in double" = format_count(x$pairs_exact),
     "Rows recomputed" = paste0(
-      format_count(x$rows_redone),
+      format_count(x$rows_recomputed),
       if (x$rows_widened > 0) {
         paste0(" (", format_count(x$rows_widened), " by a wider filter)")
       }

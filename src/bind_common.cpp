@@ -306,7 +306,7 @@ Rcpp::List list_of(const Stats& stats) {
       Rcpp::_["pairs_filtered"] = stats.pairs_filtered,
       Rcpp::_["pairs_pruned"] = stats.pairs_pruned,
       Rcpp::_["pairs_exact"] = stats.pairs_exact,
-      Rcpp::_["rows_redone"] = stats.rows_redone,
+      Rcpp::_["rows_recomputed"] = stats.rows_recomputed,
       Rcpp::_["rows_widened"] = stats.rows_widened,
       Rcpp::_["rows_short"] = stats.rows_short,
       Rcpp::_["seconds_prepare"] = stats.seconds_prepare,

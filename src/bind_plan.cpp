@@ -53,42 +53,37 @@ Rcpp::List sizes_of(const Plan& p) {
 }
 
 /// The words of knn_plan() for the CPU's filter; empty: there is none.
-const char* filter_words(const Request& request, const PlanInput& input) {
+std::string filter_words(const Request& request, const PlanInput& input) {
+  const auto& kernels = cpu::choose_kernels(request.instruction_set);
+  // Sampling rows on disk would take too long.
+  const bool sampled = !input.on_disk && !input.pairwise;
+  const bool lists = request.k > 0 && sampled;
+  std::string words = "16-bit integers";
   switch (input.filter) {
     case FilterKind::none: return "";
+    case FilterKind::bits: return input.pairwise ? "" : "bits";
+    case FilterKind::largest: return words + "; floats for wide ranges";
     case FilterKind::product:
-      if (input.pairwise)
-        return "whole numbers of 16 bits, then common samples";
-      if (request.metric->accumulation == Accumulation::squared_difference)
-        return input.on_disk || input.pairwise
-                   ? "whole numbers of 16 bits; bits for 0 and 1"
-                   : "whole numbers of 16 bits, of pairs that lengths leave "
-                     "where a sample says so; bits for 0 and 1";
-      // Sampling rows on disk would take too long.
-      return input.unit_dot && request.k > 0 && !input.on_disk &&
-                     cpu::multiplies_bytes(
-                         cpu::choose_kernels(request.instruction_set))
-                 ? "whole numbers of 16 bits; of 8 where a sample says so; "
-                   "bits for 0 and 1"
-             : input.unit_dot ? "whole numbers of 16 bits; bits for 0 and 1"
-                              : "whole numbers of 16 bits";
-    case FilterKind::largest:
-      return "whole numbers of 16 bits; floats for wide ranges";
+      if (input.pairwise) return words + ", then common samples";
+      if (request.metric->accumulation == Accumulation::squared_difference) {
+        if (sampled)
+          words += ", after lengths prune pairs if a sample shows a gain";
+      } else if (!input.unit_dot) {
+        return words;
+      } else if (lists && cpu::multiplies_bytes(kernels)) {
+        words += ", or 8-bit if a sample shows a gain";
+      }
+      return words + "; bits for 0 and 1";
     case FilterKind::difference:
     case FilterKind::overlap:
       if (input.pairwise) return "";
-      if (input.on_disk)
-        return "whole numbers of 16 bits; floats for wide ranges; bits for 0 "
-               "and 1";
-      return request.k > 0 && cpu::subtracts_bytes(
-                                  cpu::choose_kernels(request.instruction_set))
-                 ? "whole numbers of 16 bits; of 8, or of pairs that sums "
-                   "leave, where a sample says so; floats for wide ranges; "
-                   "bits for 0 and 1"
-                 : "whole numbers of 16 bits, of pairs that sums leave where "
-                   "a sample says so; floats for wide ranges; bits for 0 and 1";
-    case FilterKind::bits:
-      return input.pairwise ? "" : "bits, without rounding";
+      if (lists && cpu::subtracts_bytes(kernels)) {
+        words +=
+            ", or 8-bit, or after sums prune pairs, if a sample shows a gain";
+      } else if (sampled) {
+        words += ", after sums prune pairs if a sample shows a gain";
+      }
+      return words + "; floats for wide ranges; bits for 0 and 1";
   }
   throw_unknown("filter", static_cast<int>(input.filter));
 }

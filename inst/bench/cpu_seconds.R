@@ -29,7 +29,7 @@ measure <- function(n, metrics, ks, rounds) {
         knn_search(values, k, metric, backend = "cpu", num_threads = 2)
       }, "cpu")
       c(
-        run$seconds, run$stats$pairs_exact / n, run$stats$rows_redone,
+        run$seconds, run$stats$pairs_exact / n, run$stats$rows_recomputed,
         run$stats$filter_bits
       )
     }

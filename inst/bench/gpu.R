@@ -129,7 +129,7 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L,
     device_highest = max(runs[2, ]), call_median = median(runs[1, ]),
     call_lowest = min(runs[1, ]), call_highest = max(runs[1, ]),
     streamed = stats$streamed, device_bytes = stats$bytes_device,
-    rows_redone = stats$rows_redone, rows_widened = stats$rows_widened,
+    rows_recomputed = stats$rows_recomputed, rows_widened = stats$rows_widened,
     exact_a_row = stats$pairs_exact / nrow(x), rows_checked = outcome$rows,
     recall = outcome$recall, largest_error = outcome$error,
     same_as_cpu = outcome$identical,
@@ -138,7 +138,7 @@ measure <- function(section, x, k, metric = "pearson", devices = 1L,
   keep(row)
   show(row[c(
     "device_median", "call_median", "recall", "largest_error", "same_as_cpu",
-    "rows_checked", "rows_redone", "exact_a_row", "device_bytes"
+    "rows_checked", "rows_recomputed", "exact_a_row", "device_bytes"
   )])
   if (isTRUE(outcome$recall < 1) || isFALSE(outcome$identical)) {
     stop("The answer is wrong: ", label)
@@ -175,7 +175,7 @@ peer_row <- function(section, fields) {
     device_median = value(6), device_lowest = value(7),
     device_highest = value(8), call_median = NA, call_lowest = NA,
     call_highest = NA, streamed = FALSE, device_bytes = NA,
-    rows_redone = NA, rows_widened = NA, exact_a_row = NA, rows_checked = 0,
+    rows_recomputed = NA, rows_widened = NA, exact_a_row = NA, rows_checked = 0,
     recall = NA, largest_error = NA, same_as_cpu = NA,
     note = if (scaled) "part of the rows, scaled" else ""
   )
@@ -381,7 +381,7 @@ if (!is.null(results)) {
   show(
     results[c(
       "section", "who", "data", "n", "d", "k", "metric", "gpus",
-      "device_median", "call_median", "recall", "same_as_cpu", "rows_redone",
+      "device_median", "call_median", "recall", "same_as_cpu", "rows_recomputed",
       "note"
     )],
     digits = 4

@@ -55,7 +55,7 @@ check <- function(label, x, k, metric = "pearson", sign = "signed",
     "FAILS: "
   } else if (filtered && stats$pairs_filtered == 0) {
     "NOT FILTERED: "
-  } else if (stats$rows_redone > most_redone) {
+  } else if (stats$rows_recomputed > most_redone) {
     "TOO MANY REDONE: "
   } else {
     ""
@@ -68,7 +68,7 @@ check <- function(label, x, k, metric = "pearson", sign = "signed",
   )
   if (nzchar(fault)) failed <<- c(failed, label)
   if (nzchar(fault) || flag("all")) {
-    cat(sprintf("%s: %.0f redone\n", label, stats$rows_redone))
+    cat(sprintf("%s: %.0f redone\n", label, stats$rows_recomputed))
   }
 }
 filtered <- function(...) check(..., filtered = TRUE)

@@ -9,11 +9,17 @@
 
 library(fsknn)
 
+# On one GPU, or on all with FSKNN_SANITIZE_GPUS=all.
+options(
+  fsknn.backend = "cuda",
+  fsknn.devices = if (Sys.getenv("FSKNN_SANITIZE_GPUS") != "all") 1
+)
+
 graph <- function(x, k, ...) {
-  invisible(knn_search(x, k, ..., backend = "cuda", devices = 1))
+  invisible(knn_search(x, k, ...))
 }
 queries <- function(x, query, k, ...) {
-  invisible(knn_query(x, query, k, ..., backend = "cuda", devices = 1))
+  invisible(knn_query(x, query, k, ...))
 }
 # x, its last rows zeros but for one entry.
 near_empty <- function(x, tiny) {
@@ -33,40 +39,39 @@ parts <- list(
   # through at once, lists that overflow, and more breaks than shared memory has
   # room for.
   triples = function() {
-    gpu <- function(verb, ...) verb(..., backend = "cuda", devices = 1)
     for (d in c(1, 20, 2100)) {
       x <- exp(many[1:150, rep_len(1:70, d), drop = FALSE])
       for (path in c("all", "pairs")) {
-        found <- gpu(
-          threshold_triples, x, if (d == 1) 0.999 else 0.8, path = path,
-          stage = c(1, 2)
+        found <- threshold_triples(
+          x, if (d == 1) 0.999 else 0.8, path = path, stage = c(1, 2)
         )
         stopifnot(nrow(found) > 0)
       }
-      gpu(threshold_triples, x, 0.9, query = 1:5, stage = c(2, 3))
-      gpu(triple_histogram, x)
-      gpu(nearest_triples, x, 3)
+      threshold_triples(x, 0.9, query = 1:5, stage = c(2, 3))
+      triple_histogram(x)
+      nearest_triples(x, 3)
     }
     x <- exp(many[1:600, 1:33])
     x[, 1] <- -0
     for (path in c("all", "pairs")) {
-      gpu(threshold_triples, x, 0.8, path = path)
+      threshold_triples(x, 0.8, path = path)
     }
-    gpu(nearest_triples, x, 2)
+    nearest_triples(x, 2)
     for (breaks in c(2000, 5000)) {
-      gpu(triple_histogram, x[1:200, ], breaks = breaks)
+      triple_histogram(x[1:200, ], breaks = breaks)
     }
-    gpu(threshold_triples, x[1:120, ], 0, path = "all",
-        max_device_memory = 40e6)
+    threshold_triples(
+      x[1:120, ], 0, path = "all", max_device_memory = 40e6
+    )
     # By bits: several squares, parts of codes, lowers that stand there twice.
     for (d in c(33, 600)) {
       x <- pmin(floor(exp(many[1:270, rep_len(1:70, d)])), 4)
       x[, 1] <- 1
-      gpu(threshold_triples, x, 0.8, path = "all")
-      gpu(threshold_triples, x, 0.5, query = c(3, 260), stage = c(2, 3))
-      gpu(triple_histogram, x)
-      gpu(triple_histogram, x, breaks = 3000)
-      gpu(nearest_triples, x, 2)
+      threshold_triples(x, 0.8, path = "all")
+      threshold_triples(x, 0.5, query = c(3, 260), stage = c(2, 3))
+      triple_histogram(x)
+      triple_histogram(x, breaks = 3000)
+      nearest_triples(x, 2)
     }
   },
   # Small whole numbers by bits; queries that are none.
@@ -78,10 +83,7 @@ parts <- list(
     for (metric in c("proportional", "manhattan")) {
       graph(x, 5, metric)
       queries(x, y, 5, metric)
-      within_search(
-        x, if (metric == "manhattan") 4 else 0.1, metric, backend = "cuda",
-        devices = 1
-      )
+      within_search(x, if (metric == "manhattan") 4 else 0.1, metric)
     }
   },
   # In float64: few points, every metric, and lists longer than what is gathered
@@ -96,7 +98,7 @@ parts <- list(
       for (k in c(3, 149)) graph(suited(x, metric), k, metric, chunk_size = 64)
     }
     for (sign in c("absolute", "negative")) {
-      knn_graph(x, 5, "spearman", sign, backend = "cuda", devices = 1)
+      knn_graph(x, 5, "spearman", sign)
     }
     queries(x, x[1:70, ], 9, "cosine", chunk_size = 64)
     long <- cbind(sin(seq_len(3000)))
@@ -140,7 +142,7 @@ parts <- list(
     graph(many[, 1:9], 3, "spearman", "negative")
     near <- many
     near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ])
-    knn_graph(near, 5, "pearson", "absolute", backend = "cuda", devices = 1)
+    knn_graph(near, 5, "pearson", "absolute")
   },
   # The filter by bytes: rows of whole parts, and of 1 to 3 steps in the last.
   bytes = function() {
@@ -172,11 +174,11 @@ parts <- list(
         graph(near[, 1:9], 20, metric)
         queries(near, near[1:300, ] + 0.1, 5, metric)
       }
-      within_search(near, 3, "manhattan", backend = "cuda", devices = 1)
-      threshold_graph(near, 0.95, "proportional", backend = "cuda", devices = 1)
+      within_search(near, 3, "manhattan")
+      threshold_graph(near, 0.95, "proportional")
       knn_search(
         near, 5, "manhattan", block = rep(1:3, length.out = nrow(near)),
-        between = TRUE, backend = "cuda", devices = 1
+        between = TRUE
       )
     }
     options(fsknn.instruction_set = "auto")
@@ -191,7 +193,7 @@ parts <- list(
       graph(wide, 20, metric)
       queries(few, few[1:300, ], 5, metric)
     }
-    threshold_graph(wide, 0.9, "sorensen", backend = "cuda", devices = 1)
+    threshold_graph(wide, 0.9, "sorensen")
     graph(few[rep(1:14, 300), ], 5, "jaccard")
   },
   queries = function() {
@@ -212,7 +214,7 @@ parts <- list(
   # queries, limits for each, long rows, and a row that is wild.
   within = function() {
     on_gpu <- function(f, ..., filtered = TRUE) {
-      f(..., backend = "cuda", devices = 1)
+      f(...)
       stopifnot(knn_stats()$filtered == filtered)
     }
     for (metric in c("pearson", "euclidean", "manhattan", "proportional")) {
@@ -224,11 +226,9 @@ parts <- list(
       on_gpu(within_query, x, x[1:300, ] + 1e-3, limit, metric)
       on_gpu(within_search, x, 1e3, metric, filtered = FALSE)
     }
-    within_search(
-      replace(many, 7, 1e200), 1, "euclidean", backend = "cuda", devices = 1
-    )
-    pair_histogram(many, 200, backend = "cuda", devices = 1)
-    pair_histogram(many, 3000, "manhattan", backend = "cuda", devices = 1)
+    within_search(replace(many, 7, 1e200), 1, "euclidean")
+    pair_histogram(many, 200)
+    pair_histogram(many, 3000, "manhattan")
     on_gpu(threshold_graph, many[, rep(1:70, 31)], 0.6, sign = "absolute")
   },
   # Rows of next to nothing beside rows far from 0, whose proportions no float
@@ -274,7 +274,7 @@ parts <- list(
       graph(wild, 5, metric, na = "pairwise")
       queries(holes, wild[1:200, ], 5, metric, na = "pairwise")
     }
-    knn_graph(holes, 5, na = "pairwise", backend = "cuda", devices = 1)
+    knn_graph(holes, 5, na = "pairwise")
     # So near that sums in float32 take the place of products of halves.
     near <- many[rep(1:3, 500), ] + 1e-7 * many[1:1500, ]
     near[seq(1, length(near), 7)] <- NA
@@ -313,8 +313,7 @@ parts <- list(
       }
     }
     knn_graph(
-      near, 5, backend = "cuda", devices = 1,
-      max_device_memory = streaming_limit(near, 5, "pearson", "stays")
+      near, 5, max_device_memory = streaming_limit(near, 5, "pearson", "stays")
     )
     limit <- streaming_limit(many, 400, "pearson", "comes")
     graph(many, 400, max_device_memory = limit)
@@ -370,7 +369,8 @@ parts <- list(
     near[1:300, ] <- many[rep(1, 300), ] * (1 + 1e-9 * many[1:300, ])
     between <- function(x, b, limits = NULL, metric = "pearson", k = 5) {
       options <- fsknn:::check_options(list(
-        metric = metric, backend = "cuda", devices = 1, constant = "isolate"
+        metric = metric, constant = "isolate", backend = "cuda",
+        devices = getOption("fsknn.devices")
       ))
       search <- fsknn:::new_search(x, options, k = k)
       invisible(fsknn:::in_core(fsknn:::ask_between(
@@ -398,9 +398,7 @@ parts <- list(
 # GPU, or come from the host, or there is no filter.
 streaming_limit <- function(x, k, metric, filter) {
   for (bytes in 6e7 * 0.97^(0:100)) {
-    plan <- knn_plan(
-      x, k, metric, backend = "cuda", devices = 1, max_device_memory = bytes
-    )
+    plan <- knn_plan(x, k, metric, max_device_memory = bytes)
     is <- if (!nzchar(plan$filter)) {
       "none"
     } else if (plan$bytes_host > 0) {

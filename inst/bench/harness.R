@@ -247,7 +247,7 @@ compare_forms <- function(labels, rows, pairs, backend, search, forms, rounds) {
     seconds = signif(seconds, 4), call = signif(median_of("call"), 4),
     ratio = round(seconds / seconds[[1]], 2),
     share = round(fact("pairs_filtered") / pairs, 3),
-    exact = round(fact("pairs_exact") / rows, 1), redone = fact("rows_redone")
+    exact = round(fact("pairs_exact") / rows, 1), redone = fact("rows_recomputed")
   ))
   invisible(found)
 }

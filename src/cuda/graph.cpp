@@ -1,7 +1,6 @@
 // Compiled at once: see "Units" in CONTRIBUTING.md.
 
 #include "cuda/search/all_pairs.cpp"
-#include "cuda/search/all_pairs_panels.cpp"
 #include "cuda/search/candidate_store.cpp"
 #include "cuda/search/filter_phase.cpp"
 #include "cuda/search/graph_by_filter_panels.cpp"

@@ -655,6 +655,30 @@ void check_guesses(const FilterRounds& rounds) {
 
 }  // namespace
 
+TEST_CASE("a schedule yields its launches in order, and marks the last one") {
+  FilterRounds rounds;
+  rounds.num_blocks = 235;
+  rounds.num_slabs = 470;
+  rounds.depth = 320;
+  rounds.chunk_size = 16384;
+  rounds.multiprocessors = 132;
+  const std::vector<FilterJobs> launches = schedule_filter(rounds);
+  REQUIRE(launches.size() > 2);
+  fsknn::cuda::KnownSchedule schedule(launches);
+  std::size_t count = 0;
+  while (const FilterJobs* jobs = schedule.next()) {
+    REQUIRE(count < launches.size());
+    CHECK(jobs->first_delta == launches[count].first_delta);
+    CHECK(jobs->first_job == launches[count].first_job);
+    CHECK(jobs->end_job == launches[count].end_job);
+    ++count;
+    CHECK(jobs->ends_schedule == (count == launches.size()));
+  }
+  CHECK(count == launches.size());
+  CHECK(schedule.next() == nullptr);
+  CHECK(fsknn::cuda::KnownSchedule({}).next() == nullptr);
+}
+
 TEST_CASE("each pair of the filter's blocks is met once over all devices") {
   for (const std::int64_t n : {4096, 24158, 60000})
     for (const std::int64_t chunk : {64, 300, 8192})

@@ -74,8 +74,8 @@ TEST_CASE("a search within a distance meets each pair of blocks once") {
             Met met(rounds);
             WithinJobs jobs(rounds, capacity);
             std::int64_t most = 0, row_ranges = 0;
-            while (!jobs.done()) {
-              const FilterJobs now = jobs.next();
+            while (const FilterJobs* next = jobs.next()) {
+              const FilterJobs now = *next;
               CHECK(now.symmetric);
               CHECK(!now.fill);
               CHECK(((now.first_job | now.end_job) & 1) == 0);
@@ -115,8 +115,8 @@ TEST_CASE(
   const FilterRounds rounds = rounds_of(129, 258, true, 8, 2048);
   WithinJobs jobs(rounds, capacity);
   std::int64_t turn = 0, full = 0, tiles = 0;
-  while (!jobs.done()) {
-    const FilterJobs now = jobs.next();
+  while (const FilterJobs* next = jobs.next()) {
+    const FilterJobs now = *next;
     // Alternates between no candidates and as many as possible.
     const bool all = ++turn % 2 == 0;
     const double pairs = all ? jobs.pairs() : 0.0;

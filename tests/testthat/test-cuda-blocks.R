@@ -95,7 +95,7 @@ test_that("copies, near-ties and long rows do not change what is found", {
   block <- blocks_of_sizes(c(4000, 1500, 500))
   # More near-duplicates than lists can hold make rows recomputed.
   expect_same_by_blocks(copies, 4, "euclidean", block)
-  expect_gt(knn_stats()$rows_redone, 0)
+  expect_gt(knn_stats()$rows_recomputed, 0)
   expect_same_by_blocks(ties, 7, "manhattan", block)
   near <- copies + random_matrix(6000, 40, seed = 7) * 1e-9
   expect_same_by_blocks(near, 4, "pearson", block)

@@ -411,7 +411,7 @@ test_that("a GPU that was not asked for is not started", {
   devices <- nrow(gpus_here())
   code <- sprintf("
     library(fsknn)
-    free <- function() is.na(gpus_here()$memory_free)
+    free <- function() is.na(knn_backends()$devices$cuda$memory_free)
     before <- free()
     x <- matrix(rnorm(5000 * 10), 5000)
     found <- knn_search(x, 3, devices = %d)

@@ -17,7 +17,7 @@ expect_same_by_guesses <- function(x, k, metric = "pearson", ..., query = NULL,
   withr::local_options(fsknn.instruction_set = paste0("auto", bits, "/hasty"))
   expect_identical(answer("cuda"), expected, label = label)
   rows <- NROW(if (is.null(query)) x else query)
-  expect_gte(knn_stats()$rows_redone, many * rows, label = label)
+  expect_gte(knn_stats()$rows_recomputed, many * rows, label = label)
 }
 
 skip_if_no_guesses <- function() {
@@ -91,7 +91,7 @@ test_that("of copies few guesses are too high", {
     for (k in c(20, 32)) {
       found <- knn_search(x, k, metric, backend = "cuda")
       expect_lte(
-        knn_stats()$rows_redone, 0.02 * nrow(x), label = paste(metric, k)
+        knn_stats()$rows_recomputed, 0.02 * nrow(x), label = paste(metric, k)
       )
       expect_identical(found, knn_search(x, k, metric, backend = "cpu"))
     }
@@ -120,7 +120,7 @@ test_that("a guess that is not bold is hardly ever wrong", {
         found <- knn_search(x, k, metric, backend = "cuda")
         # The risk is 0.01 for each search and round, and there are fewer than
         # ten.
-        expect_lte(knn_stats()$rows_redone, 2, label = paste(metric, n, k))
+        expect_lte(knn_stats()$rows_recomputed, 2, label = paste(metric, n, k))
         expect_identical(found, knn_search(x, k, metric, backend = "cpu"))
       }
     }

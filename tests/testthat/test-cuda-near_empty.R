@@ -103,7 +103,7 @@ test_that("near-empty queries and points, and lists that are filtered again", {
     expect_same_queries(x[seq_len(n - 400), ], query, 4)
     expect_same_neighbours(near_empty(n, 40, level, n - 1000), 4)
     stats <- expect_same_neighbours(x, 4)
-    if (level > 1e6) expect_gt(stats$rows_redone, 0)
+    if (level > 1e6) expect_gt(stats$rows_recomputed, 0)
   }
 })
 

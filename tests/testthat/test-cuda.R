@@ -118,7 +118,7 @@ test_that("rows of several stretches of features are filtered", {
   found <- knn_search(x, 20, backend = "cuda")
   stats <- knn_stats()
   expect_true(stats$filtered)
-  expect_identical(stats$rows_redone, 0)
+  expect_identical(stats$rows_recomputed, 0)
   expect_identical(found, knn_search(x, 20, backend = "cpu"))
 })
 
@@ -216,7 +216,7 @@ test_that("few rows of unlike points overflow the elementwise filter's lists", {
     knn_search(abs(x), 20, metric, backend = "cuda")
     stats <- knn_stats()
     expect_true(stats$filtered)
-    expect_lt(stats$rows_redone, 10)
+    expect_lt(stats$rows_recomputed, 10)
     expect_lt(stats$pairs_exact, 300 * num_filtered)
   }
 })
@@ -284,7 +284,7 @@ test_that("near neighbours that stand side by side overflow no list", {
   )
   found <- cpp_knn_search(x, NULL, new_request(20L, options))
   skip_if(found$stats$pairs_filtered == 0, "No GPU here has the filter.")
-  expect_identical(found$stats$rows_redone, 0)
+  expect_identical(found$stats$rows_recomputed, 0)
   expect_lt(found$stats$pairs_exact, 60 * nrow(x))
   expect_same_graph(x, 20)
 })
@@ -706,7 +706,7 @@ test_that("rows far from 0 and huge entries are filtered, too", {
   skip_if_not(knn_stats()$filter_bits == 16, "No filter by halves here.")
   few <- num_filtered / 10 + 20
   knn_search(plain + 1e3, 20, "cosine", backend = "cuda")
-  expect_lt(knn_stats()$rows_redone, 20)
+  expect_lt(knn_stats()$rows_recomputed, 20)
   knn_search(entries, 20, "euclidean", backend = "cuda")
-  expect_lt(knn_stats()$rows_redone, few)
+  expect_lt(knn_stats()$rows_recomputed, few)
 })

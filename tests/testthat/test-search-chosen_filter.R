@@ -10,7 +10,7 @@ expect_look <- function(x, k, metric = "pearson", sign = "signed", ...,
   stats <- knn_stats()
   forms <- c("filter_bits", "filter_form")
   testthat::expect_identical(unclass(plan)[forms], unclass(stats)[forms])
-  if (stats$pairs_pruned > 0) testthat::expect_true(plan$apart)
+  if (stats$pairs_pruned > 0) testthat::expect_true(plan$pruned)
   plan
 }
 
@@ -43,10 +43,10 @@ test_that("the points decide it", {
 test_that("it says whether pairs are told apart before the filter", {
   x <- exp(random_matrix(400, 12))
   plan <- expect_look(x, 3, "manhattan", backend = "cpu")
-  expect_false(plan$apart)
+  expect_false(plan$pruned)
   withr::local_options(fsknn.instruction_set = "auto/sorted")
   plan <- expect_look(x, 3, "manhattan", backend = "cpu")
-  expect_true(plan$apart)
+  expect_true(plan$pruned)
 })
 
 test_that("it looks as the search does at few queries, blocks and files", {
@@ -123,8 +123,8 @@ test_that("GPUs look at points in memory, in panels and in stretches", {
 
 test_that("what a look told prints", {
   plan <- knn_plan(c(100, 5), k = 3, backend = "cpu")
-  line <- function(bits, form, apart) {
-    plan[c("filter_bits", "filter_form", "apart")] <- list(bits, form, apart)
+  line <- function(bits, form, pruned) {
+    plan[c("filter_bits", "filter_form", "pruned")] <- list(bits, form, pruned)
     grep("^Filter:", format(plan), value = TRUE)
   }
   expect_match(

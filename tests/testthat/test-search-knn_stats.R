@@ -134,7 +134,7 @@ test_that("the facts print", {
   # All numbers are made up.
   stats <- list(
     num_devices = 0L, pairs_filtered = 1e6, pairs_pruned = 405, pairs_exact = 12345,
-    rows_redone = 0, rows_widened = 0, rows_short = 0, filtered = TRUE,
+    rows_recomputed = 0, rows_widened = 0, rows_short = 0, filtered = TRUE,
     filter_form = 1L, filter_bits = 1L, streamed = FALSE,
     seconds_prepare = 0.0101,
     seconds_search = 0.5, seconds_emit = 0.01,
@@ -151,7 +151,7 @@ test_that("the facts print", {
   stats$pairs_pruned <- 0
   stats$filter_form <- 3L
   stats$filter_bits <- 8L
-  stats$rows_redone <- 1200
+  stats$rows_recomputed <- 1200
   stats$rows_widened <- 1100
   stats$streamed <- TRUE
   stats$bytes_device <- 3 * 2^30

@@ -106,7 +106,7 @@ test_that("GPUs filter rows that are near each other, and rows far from most", {
       stats <- knn_stats()
       if (!stats$filtered || case[[1]] == "far beyond a factor") next
       # These rows overflowed every filter and were computed in double.
-      expect_lt(stats$rows_redone - stats$rows_widened, n / 20, label = label)
+      expect_lt(stats$rows_recomputed - stats$rows_widened, n / 20, label = label)
     }
     query <- x[c(few, 2:400), ]
     expect_identical(

@@ -27,6 +27,14 @@ FSKNN_HD static inline double unit_similarity(double s, double sum_a,
   return squares > 0.0 ? s / sqrt(squares) : s;
 }
 
+/// The distance from the similarity of rows of length 1.
+FSKNN_HD static inline double unit_distance(Sign sign, double r) {
+  r = clamp_to_one(r);
+  if (sign == Sign::absolute) return 1.0 - fabs(r);
+  if (sign == Sign::negative) return 1.0 + r;
+  return 1.0 - r;
+}
+
 /// The overlap of rows at this `distance`, if the distance is 1 - overlap.
 FSKNN_HD static inline double overlap_at(double distance) {
   return 1.0 - distance;

@@ -23,10 +23,7 @@ struct UnitDot {
   static constexpr MatrixScale matrix_scale = MatrixScale::none;
   FSKNN_HD static double similarity(double s, double, double) { return s; }
   FSKNN_HD static double finish(double r, double, double) {
-    r = clamp_to_one(r);
-    if (sign_ == Sign::absolute) return 1.0 - fabs(r);
-    if (sign_ == Sign::negative) return 1.0 + r;
-    return 1.0 - r;
+    return unit_distance(sign_, r);
   }
 };
 

@@ -355,7 +355,7 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
   if (stats == nullptr) return;
   stats->filter =
       stats->pairs_filtered > 0 ? scale.numbers() : FilterNumbers::none;
-  stats->rows_redone = static_cast<double>(redone);
+  stats->rows_recomputed = static_cast<double>(redone);
 }
 
 /// Compares every two groups of the points, and a group with itself where its

@@ -94,7 +94,7 @@ __device__ inline void add_features(
 // Block: DistanceTile::threads. Shared: 36 KiB, static.
 template <class Rule>
 __global__ void __launch_bounds__(DistanceTile::threads, 1)
-    chunk_distances(const Chunk chunk) {
+    chunk_distances(const Chunk chunk, const Rule rule) {
   using T = DistanceTile;
   using Sum = typename Rule::Sum;
   __shared__ __align__(16) double staged[2][T::rows + T::columns][T::stride];
@@ -154,8 +154,7 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
     const double total =
         Sum::checked(Sum::join(v), chunk.rows + row * chunk.padded,
                      chunk.columns + column * chunk.padded, chunk.padded);
-    const double distance =
-        Rule::finish(total, chunk.row_sums[row], column_sum);
+    const double distance = rule.finish(total, chunk.row_sums[row], column_sum);
     chunk.put(row, column, scaled(distance, chunk.undo));
   }
 }
@@ -188,20 +187,20 @@ dim3 tiles_of(const Chunk& chunk) {
 
 void start_distances(const MetricEntry& metric, const Chunk& chunk,
                      cudaStream_t stream) {
-  with_pair_rule(metric, [&](auto rule) {
-    chunk_distances<decltype(rule)>
-        <<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(chunk);
+  with_any_sign(metric, [&](auto rule) {
+    chunk_distances<<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(
+        chunk, rule);
   });
   CUDA_CHECK(cudaGetLastError());
 }
 
 void start_similarities(const MetricEntry& metric, const Chunk& chunk,
                         cudaStream_t stream) {
-  with_pair_rule(metric, [&](auto rule) {
+  with_any_sign(metric, [&](auto rule) {
     using Rule = decltype(rule);
     if constexpr (std::is_base_of<Overlapping, Rule>::value)
-      chunk_distances<SimilarityOf<Rule>>
-          <<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(chunk);
+      chunk_distances<<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(
+          chunk, SimilarityOf<Rule>());
     else
       throw std::logic_error("the metric's sums make no similarity");
   });
@@ -209,8 +208,8 @@ void start_similarities(const MetricEntry& metric, const Chunk& chunk,
 }
 
 void start_products(const Chunk& chunk, cudaStream_t stream) {
-  chunk_distances<Product>
-      <<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(chunk);
+  chunk_distances<<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(
+      chunk, Product());
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -247,7 +247,8 @@ __device__ inline void add_stage(const double2* rows, const double2* columns,
 /// Writes the warp's pairs, which start at this row and column.
 template <class Rule>
 __device__ inline void write_pairs(const Chunk& chunk, const WarpSums& sums,
-                                   std::int64_t row0, std::int64_t column0) {
+                                   std::int64_t row0, std::int64_t column0,
+                                   const Rule& rule) {
   const int g = static_cast<int>(threadIdx.x) % 32 / 4;
   const int q = static_cast<int>(threadIdx.x) % 4;
   WarpSums::each([&](int i, int j, int x, int) {
@@ -257,8 +258,8 @@ __device__ inline void write_pairs(const Chunk& chunk, const WarpSums& sums,
     for (int c = 0; c < 2; ++c) {
       if (row >= chunk.num_rows || column + c >= chunk.num_columns) continue;
       const double distance =
-          Rule::finish(sums.v[i][j][x + c], chunk.row_sums[row],
-                       chunk.column_sums[column + c]);
+          rule.finish(sums.v[i][j][x + c], chunk.row_sums[row],
+                      chunk.column_sums[column + c]);
       chunk.put(row, column + c, scaled(distance, chunk.undo));
     }
   });
@@ -274,7 +275,7 @@ __device__ inline void write_pairs(const Chunk& chunk, const WarpSums& sums,
 // tile. Block: Tile::threads. Shared: Tile::shared_bytes, dynamic.
 template <class Rule>
 __global__ void __launch_bounds__(Tile::threads, 1)
-    lane_tiles(const LaneWork work) {
+    lane_tiles(const LaneWork work, const Rule rule) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) char shared[];
   const unsigned staged =
@@ -327,8 +328,8 @@ __global__ void __launch_bounds__(Tile::threads, 1)
       if (turn + 1 < kLanes) sums.put(waiting + level * level_size);
     }
     const TilePlace place = tile_at(work, tile);
-    write_pairs<Rule>(work.chunk, sums, place.row * Tile::side + warp_row,
-                      place.column * Tile::side + warp_column);
+    write_pairs(work.chunk, sums, place.row * Tile::side + warp_row,
+                place.column * Tile::side + warp_column, rule);
   }
 #endif
 }
@@ -427,14 +428,14 @@ void LaneTiles::start(const MetricEntry& metric, const Chunk& chunk,
   work.waiting = waiting_.data();
   work.chunk = chunk;
   const std::int64_t blocks = std::min<std::int64_t>(blocks_, num_tiles(work));
-  with_pair_rule(metric, [&](auto rule) {
+  with_any_sign(metric, [&](auto rule) {
     using Rule = decltype(rule);
-    if constexpr (std::is_base_of<UnitDot<Rule::sign>, Rule>::value) {
+    if constexpr (is_unit_rule<Rule>) {
       CUDA_CHECK(cudaFuncSetAttribute(
           lane_tiles<Rule>, cudaFuncAttributeMaxDynamicSharedMemorySize,
           Tile::shared_bytes));
       lane_tiles<Rule><<<static_cast<unsigned>(blocks), Tile::threads,
-                         Tile::shared_bytes, stream>>>(work);
+                         Tile::shared_bytes, stream>>>(work, rule);
       CUDA_CHECK(cudaGetLastError());
     } else {
       throw std::logic_error("tensor cores make products of unit rows only");

@@ -20,16 +20,12 @@ constexpr std::int64_t kMostShared = 2048;
 constexpr std::int64_t kMostDown = 64;
 
 /// Computes PairValue of core/contract/pair_bins.hpp on a device.
-template <class Rule>
-__device__ inline double value_of(double found, bool similarity) {
-  if constexpr (std::is_base_of<UnitDot<Rule::sign>, Rule>::value) {
-    if (!similarity) return Rule::finish(found, 0.0, 0.0);
-    const double similar = clamp_to_one(found);
-    if (Rule::sign == Sign::absolute) return fabs(similar);
-    return Rule::sign == Sign::negative ? -similar : similar;
-  } else {
-    return found;
-  }
+template <bool unit>
+__device__ inline double value_of(double found, Sign sign, bool similarity) {
+  if (!unit || !similarity) return found_distance<unit>(found, sign);
+  const double similar = clamp_to_one(found);
+  if (sign == Sign::absolute) return fabs(similar);
+  return sign == Sign::negative ? -similar : similar;
 }
 
 /// Computes PairBins::slot() on a device.
@@ -54,9 +50,9 @@ __device__ inline unsigned long long warp_least(unsigned long long x) {
 // In and out: see PairsToCount. Grid: x over columns, y over rows, in steps.
 // Block: kThreads. Shared, where shared is true: num_breaks doubles and
 // num_breaks + 1 counters, dynamic.
-template <class Rule, bool shared>
+template <bool unit, bool shared>
 __global__ void __launch_bounds__(kThreads)
-    count_pairs(const PairsToCount step) {
+    count_pairs(const PairsToCount step, const Sign sign) {
   extern __shared__ __align__(16) unsigned char memory[];
   double* const own_breaks = reinterpret_cast<double*>(memory);
   unsigned* const own_counts =
@@ -82,7 +78,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t r = blockIdx.y; r < end; r += gridDim.y) {
     const double found = step.chunk.distances[r * step.chunk.stride + c];
     beyond = beyond || !(fabs(found) < CUDART_INF);
-    const double value = value_of<Rule>(found, step.similarity);
+    const double value = value_of<unit>(found, sign, step.similarity);
     least = fmin(least, value);
     largest = fmax(largest, value);
     const int slot = slot_of(value, breaks, num_breaks);
@@ -113,15 +109,15 @@ void start_counting_pairs(const MetricEntry& metric, const PairsToCount& step,
   const dim3 grid(
       static_cast<unsigned>((step.chunk.num_columns + kThreads - 1) / kThreads),
       static_cast<unsigned>(std::min(step.chunk.num_rows, kMostDown)));
-  with_pair_rule(metric, [&](auto rule) {
-    using Rule = decltype(rule);
+  with_unit(metric, [&](auto unit) {
     if (step.num_breaks > kMostShared)
-      count_pairs<Rule, false><<<grid, kThreads, 0, stream>>>(step);
+      count_pairs<unit(), false>
+          <<<grid, kThreads, 0, stream>>>(step, metric.sign);
     else
-      count_pairs<Rule, true>
+      count_pairs<unit(), true>
           <<<grid, kThreads,
              static_cast<std::size_t>(step.num_breaks) * 12 + 16, stream>>>(
-              step);
+              step, metric.sign);
   });
   CUDA_CHECK(cudaGetLastError());
 }

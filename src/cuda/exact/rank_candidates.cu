@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(Block::threads)
 // `room` is recomputed.
 template <class Rule, bool only_first>
 __global__ void __launch_bounds__(kRankThreads)
-    rank_in_warps(const ExactStep step, const int room) {
+    rank_in_warps(const ExactStep step, const int room, const Rule rule) {
   using Sum = typename Rule::Sum;
   using Threads = ExactBlock<kWarp>;
   __shared__ std::int32_t wanted_slots[kRankThreads / kWarp][kWarp];
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kRankThreads)
           pair_sum<Sum>(row, step.columns + other * step.padded, step.padded,
                         lane % Threads::pair_threads);
       const double distance =
-          Rule::finish(sum, row_sum, step.column_sums[other]);
+          rule.finish(sum, row_sum, step.column_sums[other]);
       LaneEntry entry = {scaled(distance, step.undo), lists.column_ids[other]};
       if (pair >= num_wanted) entry = LaneEntry::none();
       // Moves each distance to the lane that has the candidate's number.
@@ -210,6 +210,16 @@ unsigned blocks_of_warps(const ExactStep& step) {
       step.end_slot.value - step.first_slot.value, kRankThreads / kWarp));
 }
 
+template <bool only_first>
+void start_warps(const MetricEntry& metric, const ExactStep& step, int room,
+                 cudaStream_t stream) {
+  with_any_sign(metric, [&](auto rule) {
+    rank_in_warps<decltype(rule), only_first>
+        <<<blocks_of_warps(step), kRankThreads, 0, stream>>>(step, room, rule);
+  });
+  CUDA_CHECK(cudaGetLastError());
+}
+
 void start_lists(const MetricEntry& metric, const ExactStep& step,
                  cudaStream_t stream) {
   const std::int64_t slots = step.end_slot.value - step.first_slot.value;
@@ -220,12 +230,8 @@ void start_lists(const MetricEntry& metric, const ExactStep& step,
   const int room = capacity <= kFewCandidates ? capacity : capacity / 2;
   const int bytes =
       room * static_cast<int>(sizeof(double) + sizeof(std::int32_t));
+  if (in_warps(step)) return start_warps<false>(metric, step, room, stream);
   with_pair_rule(metric, [&](auto rule) {
-    if (in_warps(step)) {
-      rank_in_warps<decltype(rule), false>
-          <<<blocks_of_warps(step), kRankThreads, 0, stream>>>(step, room);
-      return;
-    }
     const auto start = [&](auto block) {
       using Block = decltype(block);
       rank_candidates<decltype(rule), Block>
@@ -248,12 +254,7 @@ bool may_rerank(const ExactStep& step) {
 void start_reranking_lists(const MetricEntry& metric, const ExactStep& step,
                            cudaStream_t stream) {
   if (step.end_slot.value == step.first_slot.value) return;
-  with_pair_rule(metric, [&](auto rule) {
-    rank_in_warps<decltype(rule), true>
-        <<<blocks_of_warps(step), kRankThreads, 0, stream>>>(
-            step, step.lists.capacity);
-  });
-  CUDA_CHECK(cudaGetLastError());
+  start_warps<true>(metric, step, step.lists.capacity, stream);
 }
 
 void run_exact(const MetricEntry& metric, const ExactStep& step,

@@ -117,10 +117,11 @@ __global__ void __launch_bounds__(kThreads)
 // One block handles an owned point and moves each of its pairs to its rank: the
 // number of pairs that precede it. Panel places are in the order of the user's
 // numbers. In and out: see Ranking. Block: kRankThreads. Shared: most_pairs x
-// 12 bytes, rounded up to a multiple of 16, dynamic.
-template <class Rule>
-__global__ void __launch_bounds__(kRankThreads) rank_pairs(const Ranking r) {
-  constexpr bool unit = std::is_base_of<UnitDot<Rule::sign>, Rule>::value;
+// 12 bytes, rounded up to a multiple of 16, dynamic. At 16 blocks of a
+// multiprocessor it takes 32 registers and not 34.
+template <bool unit>
+__global__ void __launch_bounds__(kRankThreads, 16)
+    rank_pairs(const Ranking r, const Sign sign) {
   extern __shared__ double distance[];
   std::int32_t* const point =
       reinterpret_cast<std::int32_t*>(distance + r.most_pairs);
@@ -137,8 +138,7 @@ __global__ void __launch_bounds__(kRankThreads) rank_pairs(const Ranking r) {
     r.nearest.index[out + at] = kNoPoint;
   }
   for (int a = tid; a < count; a += kRankThreads) {
-    const double value = r.pairs.values[first + a];
-    distance[a] = unit ? Rule::finish(value, 0.0, 0.0) : value;
+    distance[a] = found_distance<unit>(r.pairs.values[first + a], sign);
     point[a] = r.pairs.columns[first + a];
   }
   __syncthreads();
@@ -191,7 +191,7 @@ void start_reranking(const MetricEntry& metric, const Reranking& few,
   const unsigned many_blocks =
       warps_for((many.end_owned - many.first_owned + rows - 1) / rows);
   if (few_blocks + many_blocks == 0) return;
-  with_pair_rule(metric, [&](auto rule) {
+  with_any_sign(metric, [&](auto rule) {
     rerank_pairs<decltype(rule)>
         <<<few_blocks + many_blocks, kThreads, 0, stream>>>(few, few_blocks,
                                                             many);
@@ -207,10 +207,10 @@ void start_ranking(const MetricEntry& metric, const Ranking& ranking,
   // may be beyond an odd number of pairs. memcheck stops the program for that.
   const std::size_t bytes =
       (static_cast<std::size_t>(ranking.most_pairs) * 12 + 15) / 16 * 16;
-  with_pair_rule(metric, [&](auto rule) {
-    rank_pairs<decltype(rule)>
+  with_unit(metric, [&](auto unit) {
+    rank_pairs<unit()>
         <<<static_cast<unsigned>(count), kRankThreads, bytes, stream>>>(
-            ranking);
+            ranking, metric.sign);
   });
   CUDA_CHECK(cudaGetLastError());
 }

@@ -1,7 +1,5 @@
 #include "cuda/exact/within_pairs.hpp"
 
-#include <math_constants.h>
-
 #include <algorithm>
 
 #include "cuda/device/check.hpp"
@@ -20,9 +18,7 @@ using Block = ExactBlock<kThreads>;
 // none.
 template <class Rule>
 __global__ void __launch_bounds__(kThreads)
-    rerank_candidates(const PairsToRerank step) {
-  constexpr bool unit = std::is_base_of<UnitDot<Rule::sign>, Rule>::value;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+    rerank_candidates(const PairsToRerank step, const Rule rule) {
   const int part = static_cast<int>(threadIdx.x) % Block::pair_threads;
   const int own = static_cast<int>(threadIdx.x) / Block::pair_threads;
   for (std::int64_t first =
@@ -40,19 +36,11 @@ __global__ void __launch_bounds__(kThreads)
         step.padded, part);
     const double value = found_value<Rule>(sum, step.row_sums[row],
                                            step.column_sums[column], step.undo);
-    const double distance = unit ? Rule::finish(value, 0.0, 0.0) : value;
-    const double column_limit = step.column_limits == nullptr
-                                    ? -CUDART_INF
-                                    : step.column_limits[column];
-    const bool within = part == 0 && first + own < step.count &&
-                        distance <= fmax(step.limits[row], column_limit);
-    const unsigned finders = __ballot_sync(0xffffffffu, within);
-    if (finders == 0) continue;
-    std::int32_t place = 0;
-    if (lane == 0) place = atomicAdd(step.num_found, __popc(finders));
-    place = __shfl_sync(0xffffffffu, place, 0) +
-            __popc(finders & ((1u << lane) - 1));
-    if (within) step.found[place] = {row, column, value};
+    const double distance =
+        is_unit_rule<Rule> ? rule.finish(value, 0.0, 0.0) : value;
+    step.within.append(part == 0 && first + own < step.count,
+                       {row, column, value}, distance,
+                       step.within.column_limit(column));
   }
 }
 
@@ -63,8 +51,8 @@ void start_reranking_pairs(const MetricEntry& metric, const PairsToRerank& step,
   if (step.count == 0) return;
   const unsigned grid = static_cast<unsigned>(std::min<std::int64_t>(
       (step.count + Block::pairs - 1) / Block::pairs, 1 << 16));
-  with_pair_rule(metric, [&](auto rule) {
-    rerank_candidates<decltype(rule)><<<grid, kThreads, 0, stream>>>(step);
+  with_any_sign(metric, [&](auto rule) {
+    rerank_candidates<<<grid, kThreads, 0, stream>>>(step, rule);
   });
   CUDA_CHECK(cudaGetLastError());
 }

@@ -121,12 +121,7 @@ __device__ inline double distance_of(const MaskedWork& w, double pair) {
     return scaled(Euclidean::finish(pair, 0.0, 0.0), w.undo);
   if (w.terms.accumulation == Accumulation::absolute_difference)
     return scaled(Manhattan::finish(pair, 0.0, 0.0), w.undo);
-  switch (w.sign) {
-    case Sign::absolute: return UnitDot<Sign::absolute>::finish(pair, 0.0, 0.0);
-    case Sign::negative: return UnitDot<Sign::negative>::finish(pair, 0.0, 0.0);
-    case Sign::signed_value: break;
-  }
-  return UnitDot<Sign::signed_value>::finish(pair, 0.0, 0.0);
+  return unit_distance(w.sign, pair);
 }
 
 /// Computes MaskedWork::thresholds from the farthest neighbour of a full list.

@@ -46,8 +46,8 @@ struct BlockPairs {
                                int multiprocessors) const {
     FilterRounds rounds;
     rounds.num_blocks = column_blocks;
-    rounds.first_slab = column_blocks * (kFilterBlock / kFilterSlab);
-    rounds.num_slabs = row_blocks * (kFilterBlock / kFilterSlab);
+    rounds.first_slab = column_blocks * kSlabsABlock;
+    rounds.num_slabs = row_blocks * kSlabsABlock;
     rounds.depth = depth;
     rounds.chunk_size = chunk_size;
     rounds.multiprocessors = multiprocessors;

@@ -14,6 +14,7 @@ namespace cuda {
 /// The filter's rows and columns come in blocks of this many points.
 static constexpr std::int64_t kFilterBlock = 256;
 static constexpr std::int64_t kFilterSlab = kFilterBlock / 2;
+static constexpr std::int64_t kSlabsABlock = kFilterBlock / kFilterSlab;
 
 /// Points in the filter's blocks, whose number is odd. In round delta block I
 /// is compared with block I + delta, so that each unordered pair of blocks is

@@ -4,6 +4,7 @@
 // launches.
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cuda/plan/filter_blocks.hpp"
@@ -34,6 +35,7 @@ struct FilterJobs {
   std::int64_t shift = 0;
   std::int64_t first_job = 0, end_job = 0;
   bool ends_round = false;
+  bool ends_schedule = false;
   /// Whether lists are re-ranked exactly after this end of a round.
   bool reranks = false;
   /// The rank of the candidate that gives the estimated threshold after the
@@ -52,6 +54,32 @@ struct FilterJobs {
   /// Device memory: job j is the (j % 2)-th slab of listed[j / 2]. null: jobs
   /// follow the rule.
   const ListedJob* listed = nullptr;
+};
+
+/// The order in which blocks of rows are compared with blocks of columns, as
+/// launches. This is the one place where whole tiles of pairs may be pruned.
+class FilterSchedule {
+ public:
+  virtual ~FilterSchedule() = default;
+  /// Returns the next launch, which is valid until the next call; null: there
+  /// is none.
+  virtual const FilterJobs* next() = 0;
+};
+
+/// Launches that do not depend on the candidates of earlier ones.
+class KnownSchedule : public FilterSchedule {
+ public:
+  explicit KnownSchedule(std::vector<FilterJobs> launches)
+      : launches_(std::move(launches)) {
+    if (!launches_.empty()) launches_.back().ends_schedule = true;
+  }
+  const FilterJobs* next() override {
+    return next_ < launches_.size() ? &launches_[next_++] : nullptr;
+  }
+
+ private:
+  std::vector<FilterJobs> launches_;
+  std::size_t next_ = 0;
 };
 
 /// The inputs of a schedule.

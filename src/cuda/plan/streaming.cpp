@@ -36,8 +36,8 @@ std::int64_t rows_of_panel(const PlanInput& in, double row_bytes,
 
 /// The number of rows recomputed in doubles at a time, by the memory that they
 /// take.
-std::int64_t rows_redone(const PlanInput& in, const FilterStreaming& s,
-                         double row_bytes, double bytes_usable) {
+std::int64_t rows_recomputed(const PlanInput& in, const FilterStreaming& s,
+                             double row_bytes, double bytes_usable) {
   return rows_in(4 * bytes_of_piece(bytes_usable),
                  row_bytes + static_cast<double>(s.stream_rows) * 8 +
                      static_cast<double>(in.k) * 20,
@@ -69,7 +69,7 @@ FilterStreaming streaming_with(const PlanInput& in, const FilterShape& shape,
   s.stream_rows = rows_of_panel(in, row_bytes, bytes_usable);
   s.fill_slots =
       rows_in(4 * piece, 8.0 * s.fill_capacity, kFilterBlock, most_slots);
-  s.redo_rows = rows_redone(in, s, row_bytes, bytes_usable);
+  s.redo_rows = rows_recomputed(in, s, row_bytes, bytes_usable);
   s.write_rows =
       rows_in(2 * piece, static_cast<double>(in.k) * 20, kChunkUnit, all);
   s.bytes_usable = bytes_usable;
@@ -146,7 +146,7 @@ FilterStreaming row_range_streaming(const PlanInput& in,
   s.fill_blocks = shape.fill_blocks;
   s.bytes_usable = bytes_usable;
   s.stream_rows = s.prepare_rows = rows_of_panel(in, row_bytes, bytes_usable);
-  s.redo_rows = rows_redone(in, s, row_bytes, bytes_usable);
+  s.redo_rows = rows_recomputed(in, s, row_bytes, bytes_usable);
   s.write_rows = rows_in(2 * piece, k * 20, kChunkUnit,
                          round_up(in.num_points, kChunkUnit));
   const double all_the_time =

@@ -13,7 +13,7 @@ namespace fsknn {
 namespace cuda {
 
 /// All jobs of one device, a range at a time.
-class WithinJobs {
+class WithinJobs : public FilterSchedule {
  public:
   /// Two jobs, the smallest range, never have more pairs than this with one
   /// block of columns.
@@ -42,16 +42,18 @@ class WithinJobs {
 
   /// The number of tiles, each a slab of rows by a block of columns.
   std::int64_t num_tiles() const { return jobs_.num_slabs * jobs_.end_delta; }
-  bool done() const { return jobs_.first_job == num_jobs_; }
-  /// Returns the jobs to run next.
-  const FilterJobs& next() {
+  const FilterJobs* next() override {
+    if (jobs_.first_job == num_jobs_) return nullptr;
     jobs_.end_job = std::min(jobs_.first_job + wanted_, num_jobs_);
-    return jobs_;
+    return &jobs_;
   }
-  /// An upper bound on the pairs of slots in these jobs.
+  /// The number of tiles in the jobs that next() returned, and an upper bound
+  /// on their pairs of slots.
+  std::int64_t tiles() const {
+    return (jobs_.end_job - jobs_.first_job) * jobs_.span;
+  }
   double pairs() const {
-    return static_cast<double>(jobs_.end_job - jobs_.first_job) *
-           static_cast<double>(jobs_.span) * (kFilterSlab * kFilterBlock);
+    return static_cast<double>(tiles()) * (kFilterSlab * kFilterBlock);
   }
   /// Takes the number of candidates of these jobs. Returns whether all had
   /// room; if not, fewer of these jobs come next.

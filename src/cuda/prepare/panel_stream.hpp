@@ -102,12 +102,20 @@ class PanelStream {
   Preparer preparer_;
 };
 
-/// Calls use(panel) for all points from place `from_place` on, with two
-/// buffers: a panel is copied while the work that `use` put on `stream` for the
-/// previous one runs. `use` returns whether to continue, and so does this.
+/// Points that are streamed, through two buffers.
+struct Panels {
+  PanelStream& from;
+  PanelBuffer (&buffers)[2];
+};
+
+/// Calls use(panel) for all points from place `from_place` on: a panel is
+/// copied while the work that `use` put on `stream` for the previous one runs.
+/// `use` returns whether to continue, and so does this.
 template <class Use>
-bool for_panels(PanelStream& from, PanelBuffer (&buffers)[2],
-                const Stream& stream, Use use, Place from_place = {0}) {
+bool for_panels(const Panels& panels, const Stream& stream, Use use,
+                Place from_place = {0}) {
+  PanelStream& from = panels.from;
+  PanelBuffer(&buffers)[2] = panels.buffers;
   const std::int64_t rows = buffers[0].most_rows(), end = from.size();
   const auto count = [&](std::int64_t first) {
     return end - first < rows ? end - first : rows;

@@ -47,14 +47,60 @@ void with_pair_rule(const MetricEntry& metric, Use use) {
   if (!found) throw std::logic_error("a metric has no CUDA kernels");
 }
 
+/// The rule of a correlation whose sign is known only at run time, so that all
+/// signs share a kernel. ranks: of Spearman's.
+template <bool ranks>
+struct UnitRule {
+  using Sum = Dot;
+  Sign sign;
+  FSKNN_HD static double similarity(double s, double sum_a, double sum_b) {
+    return ranks ? unit_similarity(s, sum_a, sum_b) : s;
+  }
+  FSKNN_HD double finish(double s, double sum_a, double sum_b) const {
+    return unit_distance(sign, similarity(s, sum_a, sum_b));
+  }
+};
+template <class Rule>
+constexpr bool is_unit_rule = std::is_same<UnitRule<false>, Rule>::value ||
+                              std::is_same<UnitRule<true>, Rule>::value;
+
+/// Calls use(rule), where all signs of a correlation have one type of rule.
+/// with_pair_rule() is for kernels that would take more registers this way.
+template <class Use>
+void with_any_sign(const MetricEntry& metric, Use use) {
+  with_pair_rule(metric, [&](auto rule) {
+    using Rule = decltype(rule);
+    constexpr Sign sign = Rule::sign;
+    if constexpr (std::is_base_of<UnitDot<sign>, Rule>::value)
+      use(UnitRule<std::is_same<Spearman<sign>, Rule>::value>{sign});
+    else
+      use(rule);
+  });
+}
+
 /// Computes DistanceRule::value() of core/rows/prepared.hpp.
 template <class Rule>
 __device__ inline double found_value(double sum, double row_sum,
                                      double column_sum, PowerOfTwo undo) {
-  if constexpr (std::is_base_of<UnitDot<Rule::sign>, Rule>::value)
+  if constexpr (is_unit_rule<Rule>)
     return Rule::similarity(sum, row_sum, column_sum);
   else
     return scaled(Rule::finish(sum, row_sum, column_sum), undo);
+}
+
+/// Converts such a value to the distance. unit: see MetricEntry::is_unit_dot().
+template <bool unit>
+__device__ inline double found_distance(double value, Sign sign) {
+  return unit ? unit_distance(sign, value) : value;
+}
+
+/// Calls use(unit) for kernels that read only such values.
+template <class Use>
+void with_unit(const MetricEntry& metric, Use use) {
+  if (metric.is_unit_dot())
+    use(std::true_type());
+  else
+    use(std::false_type());
 }
 
 /// Returns the lane's part of the sum over two prepared rows.

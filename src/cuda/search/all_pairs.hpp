@@ -1,7 +1,8 @@
 #pragma once
 
-// Computes all pairs in the contract's doubles, for points that the device
-// holds: its segment of the splits, band by band and chunk by chunk.
+// Computes all pairs in the contract's doubles: the device's segment of the
+// splits, band by band and chunk by chunk. The device holds the points, or they
+// are streamed.
 
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "cuda/exact/lane_tiles.hpp"
 #include "cuda/plan/pair_bands.hpp"
 #include "cuda/search/chunk_buffer.hpp"
+#include "cuda/search/chunk_panels.hpp"
 #include "cuda/search/search.hpp"
 
 namespace fsknn {
@@ -35,29 +37,30 @@ class AllPairs {
 
  private:
   bool band(const PairBand& band);
-  bool chunk(const PairBand& band, std::int64_t split, std::int64_t column);
+  bool chunk(const PairBand& band, std::int64_t split, std::int64_t column,
+             const Panel& rows, const Panel& columns);
   void start(const Chunk& chunk);
-  void emit(const PairBand& band, std::int64_t split);
-  Panel rows_of(std::int64_t split) const;
-  Panel columns_at(std::int64_t split) const;
+  bool emit(const Lists& lists, const Panel& rows);
+  bool correlate(const Lists& lists, const Panel& rows);
+  Panel rows_of(std::int64_t split);
   /// Returns the lists of the split's rows within the band's.
   Lists lists_of(const PairBand& band, std::int64_t split) {
     return lists_.lists((split - band.first) * search_.plan.chunk_size);
-  }
-  const DevicePoints& row_points() const {
-    return symmetric_ ? columns_ : own_rows_;
   }
 
   const Search& search_;
   Workers& workers_;
   const bool symmetric_;
   Stream stream_;
-  const DevicePoints& columns_;
+  const DevicePoints* const held_;  ///< the columns; null: they are streamed
   DevicePoints own_rows_;
   std::int64_t chunk_rows_, chunk_columns_;  ///< of any chunk, at most
+  ChunkPanels panels_;
   ChunkBuffer chunk_;
   std::unique_ptr<LaneTiles> lanes_;  ///< null: without tensor cores
   ListBuffer lists_;                  ///< of a band
+  DeviceBuffer<double>
+      correlations_;  ///< of streamed points: [chunk_rows_ x k]
   AnswerWriter answer_;
   TwoUnderWay under_way_;
   double pairs_ = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/base/pieces.hpp"
 #include "core/rows/made_rows.hpp"
@@ -133,8 +132,7 @@ BlockPair::BlockPair(const BlockWork& work, Workers& workers, PairLists& found)
 void BlockPair::run() {
   std::vector<std::int32_t> left;
   if (!work_.filter.usable()) {
-    left.resize(static_cast<std::size_t>(work_.sides.size()));
-    std::iota(left.begin(), left.end(), 0);
+    left = counting(0, work_.sides.size());
   } else if (!filter(left)) {
     return;
   }
@@ -195,13 +193,9 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
   filter->set_errors(pass.cut, rows, rows, stream_);
   start_candidates(pass.cut.lists, stream_.get());
   set_thresholds(pass.cut, filter->units(pass.cut, stream_), places);
-  if (!run_schedule(
-          pass,
-          {pairs.jobs(work_.filter.rows.work, kChunkMet, work_.multiprocessors),
-           {},
-           {}},
-          stream_))
-    return false;
+  KnownSchedule schedule(
+      pairs.jobs(work_.filter.rows.work, kChunkMet, work_.multiprocessors));
+  if (!run_schedule(pass, schedule, {}, stream_)) return false;
   stats_.pairs_filtered = work_.sides.pairs();
   stats_.filter = filter->numbers();
   stats_.pairs_exact =
@@ -212,12 +206,9 @@ bool BlockPair::filter(std::vector<std::int32_t>& left) {
 /// A slot's first threshold comes from its point's limit.
 void BlockPair::set_thresholds(const Cut& cut, const SimilarityUnits& units,
                                const std::vector<std::int32_t>& places) {
-  std::vector<float> thresholds(places.size(), std::nanf(""));
-  for (std::size_t slot = 0; slot < places.size(); ++slot)
-    if (places[slot] >= 0)
-      thresholds[slot] =
-          threshold_of_limit(metric_, work_.rule, units,
-                             work_.between.limit(row_at(places[slot])));
+  const std::vector<float> thresholds = thresholds_of_limits(
+      metric_, work_.rule, units, places,
+      [&](std::int64_t place) { return work_.between.limit(row_at(place)); });
   CUDA_CHECK(cudaMemcpyAsync(cut.lists.thresholds, thresholds.data(),
                              thresholds.size() * sizeof(float),
                              cudaMemcpyHostToDevice, stream_.get()));
@@ -286,7 +277,7 @@ bool BlockPair::in_doubles(const std::vector<std::int32_t>& places,
   const std::int64_t num_rows = static_cast<std::int64_t>(places.size());
   if (num_rows == 0) return true;
   if (work_.filter.usable())
-    stats_.rows_redone += static_cast<double>(num_rows);
+    stats_.rows_recomputed += static_cast<double>(num_rows);
   const std::int64_t most_rows = std::min(
       {kChunkSide, whole_tiles(num_rows),
        std::max(kChunkUnit, kMostEntries / work_.k / kChunkUnit * kChunkUnit)});
@@ -336,15 +327,8 @@ void BlockPair::bring_lists(Batch& batch, const Lists& lists,
     slice.turned = false;
     slice.size = entries;
     slice.correlation = batch.correlation.data();
-    CorrelationOf from;
-    from.rows = rows;
-    from.row_sums = row_sums;
-    from.row_places = row_places;
-    from.columns = points_.rows.data();
-    from.column_sums = points_.sums.data();
-    from.places = points_.places.data();
-    from.padded = points_.padded;
-    start_correlations(slice, from, stream_.get());
+    start_correlations(slice, points_.correlations(rows, row_sums, row_places),
+                       stream_.get());
     download(batch.h_correlation.data(), batch.correlation, entries, stream_);
   }
   const auto download_list = [&](auto& to, const auto* from) {

@@ -1,9 +1,8 @@
 #pragma once
 
 // Compares rows with points in the contract's doubles, for lists of the
-// nearest: all pairs of points that come in panels, the rows that a filter
-// left, and two blocks. The caller supplies rows and points, and receives the
-// lists.
+// nearest: the rows that a filter left, and two blocks. The caller supplies
+// rows and points, and receives the lists.
 
 #include <algorithm>
 #include <cstdint>
@@ -28,16 +27,13 @@ struct DoubleLists {
 /// Processes a batch of rows and a chunk of the points at a time.
 class DoublePass {
  public:
-  /// most_columns: of a panel of points. in_order: rows are some of the points,
-  /// and both are panels of them in the same order.
+  /// most_columns: of a panel of points.
   DoublePass(const DoubleLists& of, Workers& workers, const Stream& stream,
-             std::int64_t most_rows, std::int64_t most_columns,
-             bool in_order = false)
+             std::int64_t most_rows, std::int64_t most_columns)
       : metric_(of.metric),
         workers_(workers),
         stream_(stream),
         most_rows_(most_rows),
-        in_order_(in_order),
         chunk_(most_rows, most_columns, of.padded, of.undo),
         lists_(most_rows, of.k) {}
 
@@ -53,10 +49,7 @@ class DoublePass {
       start_clear(lists_.lists(), rows.count, stream_.get());
       const auto meet = [&](const Panel& columns) {
         Selection selection = chunk_.selection(rows, columns, lists_.lists());
-        if (in_order_)
-          selection.self = rows.first.value - columns.first.value;
-        else
-          selection.own_ids = rows.ids;
+        selection.own_ids = rows.ids;
         start_distances(metric_, chunk_.chunk(rows, columns), stream_.get());
         start_selection(selection, stream_.get());
         pairs_ += static_cast<double>(rows.count) *
@@ -77,7 +70,6 @@ class DoublePass {
   Workers& workers_;
   const Stream& stream_;
   const std::int64_t most_rows_;
-  const bool in_order_;
   ChunkBuffer chunk_;
   ListBuffer lists_;
   double pairs_ = 0;

@@ -12,7 +12,6 @@
 #include "cuda/missing/find_masked.hpp"
 #include "cuda/plan/plan.hpp"
 #include "cuda/search/all_pairs.hpp"
-#include "cuda/search/all_pairs_panels.hpp"
 #include "cuda/search/engine.hpp"
 #include "cuda/search/graph_by_filter_panels.hpp"
 #include "cuda/search/groups_by_filter.hpp"
@@ -118,14 +117,13 @@ void run_queries(const Search& search, const UsedDevices& gpus,
 }
 
 /// Runs the float64 pass over all pairs: each device has its segment.
-template <class Part>
 void run_segments(const Search& search, const UsedDevices& gpus,
                   Progress* progress, Stats& stats) {
   const Plan& plan = search.plan;
   Workers workers(progress, plan.num_chunks);
   run_parts(workers, gpus, plan.num_workers, stats, [&](int w) {
     workers.tell_chosen(FilterNumbers::none);
-    Part segment(search, workers);
+    AllPairs segment(search, workers);
     const Clock::time_point start = Clock::now();
     segment.run(w * plan.splits_per_segment,
                 std::min((w + 1) * plan.splits_per_segment, plan.num_splits));
@@ -263,8 +261,7 @@ void find_with_store(const Request& asked, const RowSource& points,
          ? run_filtered<GraphByFilterPanels>
          : run_filtered<GraphByFilter>)(search, gpus, progress, found);
   else
-    (plan.streamed ? run_segments<AllPairsPanels>
-                   : run_segments<AllPairs>)(search, gpus, progress, found);
+    run_segments(search, gpus, progress, found);
   found.streamed = plan.streamed;
   note(found, gpus, start, seconds_prepare, stats);
 }

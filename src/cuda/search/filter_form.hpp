@@ -30,6 +30,16 @@ class FilterForm {
     return static_cast<double>(rows_.size()) +
            static_cast<double>(values_.size()) * 4;
   }
+  /// Makes the rows of points as the filter has learnt. slot_of: by place.
+  /// Waits for the stream.
+  void make_rows(PairFilter& filter, const PreparedRows& points,
+                 const std::vector<std::int32_t>& slot_of,
+                 const Stream& stream) {
+    DeviceBuffer<std::int32_t> slots(static_cast<std::int64_t>(slot_of.size()));
+    upload(slots, slot_of.data(), slots.size(), stream);
+    filter.start_rows(points, slots.size(), slots.data(), rows(), stream.get());
+    stream.wait();
+  }
   FilterRows rows() { return first(num_slots_); }
   /// Returns the first slots as if there were no others.
   FilterRows first(std::int64_t num_slots) {
@@ -60,22 +70,12 @@ struct FormedPoints {
       made.filter = learnt_filter(metric, rows, sample, stream);
       made.form = std::make_unique<FilterForm>(*made.filter, num_slots);
       made.form->clear(stream);
-      made.make_rows(points, slot_of, stream);
+      made.form->make_rows(*made.filter, points, slot_of, stream);
       const bool suits = made.filter->suits(stream);
       stream.wait();
       if (suits) return made;
       rows = made.filter->rows().otherwise();
     }
-  }
-  /// Makes the rows as the filter has learnt. Waits for the stream.
-  void make_rows(const PreparedRows& points,
-                 const std::vector<std::int32_t>& slot_of,
-                 const Stream& stream) {
-    DeviceBuffer<std::int32_t> slots(static_cast<std::int64_t>(slot_of.size()));
-    upload(slots, slot_of.data(), slots.size(), stream);
-    filter->start_rows(points, slots.size(), slots.data(), form->rows(),
-                       stream.get());
-    stream.wait();
   }
 };
 

@@ -90,7 +90,7 @@ bool PanelPhase::make_all(PanelBuffer (&panels)[2], const FilterRows& to) {
                         to, stream.get());
     return part_.workers.go_on();
   };
-  if (!for_panels(part_.panels.from, panels, stream, make)) return false;
+  if (!for_panels({part_.panels.from, panels}, stream, make)) return false;
   // The test covers all rows, so that devices agree.
   suits_ = filter_->suits(stream);
   stream.wait();
@@ -237,7 +237,7 @@ bool FilterPhase::collect(FilteredGraph& found, Stats& stats) {
     }
     first[own + 1] = first[own] + count;
   }
-  stats.rows_redone = static_cast<double>(found.redone.size());
+  stats.rows_recomputed = static_cast<double>(found.redone.size());
   stats.pairs_exact = static_cast<double>(first.back());
   found.pairs =
       WaitingList(own_places_, first, WaitingList::Where::device, stream);

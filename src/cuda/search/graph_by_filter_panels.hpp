@@ -4,7 +4,7 @@
 // doubles. The filter's rows stay, with short lists, or come from the host's
 // memory for a range of the lists at a time. Doubles come in panels, once to
 // make the filter's rows and again for the exact step. Each phase holds its
-// memory only while it runs: filter_phase.hpp or stretch_phase.hpp,
+// memory only while it runs: filter_phase.hpp or row_range_phase.hpp,
 // redo_panels.hpp, rerank_phase.hpp.
 
 #include <cstdint>

@@ -276,18 +276,24 @@ bool GroupsByFilter::meet(const GroupBatch& batch) {
                           pass_.cut.row_slack == nullptr &&
                           batch.most_filled == kFilterBlock;
   pass_.work.fill_rule = {hardly_any ? pass_.cut.k : 0, pass_.cut.twice_error};
-  if (!run_schedule(pass_, schedule(batch), stream_)) return false;
+  KnownSchedule schedule(launches_of(batch));
+  AroundLaunch around;
+  around.before = [&](const FilterJobs& jobs, std::size_t launch) {
+    upload(jobs_, batch.jobs.data() + batch.launches[launch].first_job,
+           jobs.end_job / jobs.num_slabs, stream_);
+  };
+  if (!run_schedule(pass_, schedule, around, stream_)) return false;
   run_exact(*search_.request.metric, exact_, stream_);
   return workers_.go_on();
 }
 
 /// Returns its launches, whose jobs share one table.
-FilterSchedule GroupsByFilter::schedule(const GroupBatch& batch) {
-  FilterSchedule all;
+std::vector<FilterJobs> GroupsByFilter::launches_of(const GroupBatch& batch) {
+  std::vector<FilterJobs> all;
   for (const GroupLaunch& launch : batch.launches) {
     FilterJobs jobs;
     jobs.num_blocks = static_cast<std::int64_t>(batch.blocks.size());
-    jobs.num_slabs = kFilterBlock / kFilterSlab;
+    jobs.num_slabs = kSlabsABlock;
     jobs.end_job = (launch.end_job - launch.first_job) * jobs.num_slabs;
     jobs.symmetric = launch.symmetric;
     jobs.fill = launch.fill;
@@ -297,12 +303,8 @@ FilterSchedule GroupsByFilter::schedule(const GroupBatch& batch) {
     // Filling writes some entries of padding or of the row's own point.
     jobs.all_valid = !launch.fill;
     jobs.listed = jobs_.data();
-    all.launches.push_back(jobs);
+    all.push_back(jobs);
   }
-  all.before = [this, &batch](const FilterJobs& jobs, std::size_t launch) {
-    upload(jobs_, batch.jobs.data() + batch.launches[launch].first_job,
-           jobs.end_job / jobs.num_slabs, stream_);
-  };
   return all;
 }
 

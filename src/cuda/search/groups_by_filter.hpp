@@ -60,7 +60,7 @@ class GroupsByFilter : public ListsByFilter {
   void make_form();
   FilterRows data_rows() { return formed_.form->rows(); }
   bool meet(const GroupBatch& batch);
-  FilterSchedule schedule(const GroupBatch& batch);
+  std::vector<FilterJobs> launches_of(const GroupBatch& batch);
   bool redo(const GroupBatch& batch);
   bool redo_in(std::int64_t target, std::int64_t own, std::int64_t list,
                const RedoneRows& rows);

@@ -1,7 +1,6 @@
 #include "cuda/search/lists_by_filter.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "core/base/pieces.hpp"
@@ -10,15 +9,6 @@
 
 namespace fsknn {
 namespace cuda {
-namespace {
-
-std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
-  std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), static_cast<std::int32_t>(first));
-  return numbers;
-}
-
-}  // namespace
 
 ListsByFilter::ListsByFilter(const Search& search, Workers& workers,
                              const Room& room)
@@ -73,20 +63,6 @@ void ListsByFilter::begin_rounds(std::int64_t num_lists) {
 void ListsByFilter::rank() {
   run_exact(*search_.request.metric, exact_, stream_);
   stats_.pairs_exact += counter_.total(stream_);
-}
-
-CorrelationOf ListsByFilter::correlated(const DevicePoints& rows,
-                                        std::int64_t first_row,
-                                        const std::int32_t* row_places) const {
-  CorrelationOf from;
-  from.rows = rows.rows.data() + first_row * rows.padded;
-  from.row_sums = rows.sums.data() + first_row;
-  from.row_places = row_places;
-  from.columns = columns_.rows.data();
-  from.column_sums = columns_.sums.data();
-  from.places = columns_.places.data();
-  from.padded = columns_.padded;
-  return from;
 }
 
 GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own)

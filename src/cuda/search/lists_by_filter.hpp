@@ -104,7 +104,10 @@ class ListsByFilter {
   /// Returns the inputs of the correlations of lists; row_places: see
   /// CorrelationOf.
   CorrelationOf correlated(const DevicePoints& rows, std::int64_t first_row,
-                           const std::int32_t* row_places) const;
+                           const std::int32_t* row_places) const {
+    return columns_.correlations(rows.rows.data() + first_row * rows.padded,
+                                 rows.sums.data() + first_row, row_places);
+  }
 
   const Search& search_;
   Workers& workers_;

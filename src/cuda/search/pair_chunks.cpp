@@ -98,25 +98,11 @@ PairChunks::PairChunks(const PairsWork& work)
       held_(work.store == nullptr
                 ? nullptr
                 : &work.store->get(work.stored(), stream_).points()),
-      rows_(held_ != nullptr && work.graph() ? 0 : work.side, work.rows.padded),
-      columns_{{held_ != nullptr ? 0 : work.side, work.rows.padded},
-               {held_ != nullptr ? 0 : work.side, work.rows.padded}},
+      panels_({work.rows, work.columns, work.graph() ? held_ : nullptr, held_,
+               work.side, work.side},
+              work.prepare, work.num_threads),
       chunk_(work.side, work.side, work.rows.padded, work.rule.undo()) {
-  if (held_ == nullptr)
-    from_columns_.reset(
-        new PanelStream(work.columns, work.prepare, work.num_threads));
-  if (!work.graph())
-    from_queries_.reset(
-        new PanelStream(work.rows, work.prepare, work.num_threads));
   stream_.wait();
-}
-
-/// Valid until rows_ is released, where they do not stay.
-Panel PairChunks::row_panel(Place first, std::int64_t count) {
-  if (held_ != nullptr && work_.graph()) return held_->panel(first, count);
-  PanelStream& from = work_.graph() ? *from_columns_ : *from_queries_;
-  from.fetch(first, count, rows_);
-  return rows_.get(stream_);
 }
 
 Chunk PairChunks::make(const Panel& rows, const Panel& columns) {
@@ -131,11 +117,6 @@ Chunk PairChunks::make(const Panel& rows, const Panel& columns) {
   pairs_ +=
       static_cast<double>(rows.count) * static_cast<double>(columns.count);
   return chunk;
-}
-
-void PairChunks::check() {
-  if (from_columns_) from_columns_->check();
-  if (from_queries_) from_queries_->check();
 }
 
 }  // namespace cuda

@@ -9,8 +9,8 @@
 
 #include "core/rows/prepared.hpp"
 #include "cuda/device/used_devices.hpp"
-#include "cuda/prepare/panel_stream.hpp"
 #include "cuda/search/chunk_buffer.hpp"
+#include "cuda/search/chunk_panels.hpp"
 #include "cuda/search/point_store.hpp"
 
 namespace fsknn {
@@ -80,45 +80,28 @@ class PairChunks {
     for (;;) {
       const std::int64_t row0 = next.fetch_add(1) * work_.side;
       if (row0 >= num_rows) break;
-      const Panel rows =
-          row_panel(Place{row0}, std::min(work_.side, num_rows - row0));
-      const bool go_on = for_columns(
-          Place{work_.graph() ? row0 : 0}, [&](const Panel& columns) {
+      const Panel rows = panels_.rows(
+          Place{row0}, std::min(work_.side, num_rows - row0), stream_);
+      const bool go_on = panels_.for_columns(
+          Place{work_.graph() ? row0 : 0}, stream_, [&](const Panel& columns) {
             return use(rows, columns, make(rows, columns));
           });
-      rows_.release(stream_);
+      panels_.release_rows(stream_);
       if (!go_on) return;
     }
-    check();
+    panels_.check();
   }
   /// Returns the pairs of all chunks so far.
   double pairs() const { return pairs_; }
 
  private:
-  Panel row_panel(Place first, std::int64_t count);
   Chunk make(const Panel& rows, const Panel& columns);
-  void check();
-
-  /// Calls use(panel) for all columns from that place on. `use` returns whether
-  /// to continue, and so does this.
-  template <class Use>
-  bool for_columns(Place first, Use use) {
-    if (held_ == nullptr)
-      return for_panels(*from_columns_, columns_, stream_, use, first);
-    const std::int64_t end = work_.columns.size();
-    for (std::int64_t at = first.value; at < end; at += work_.side)
-      if (!use(held_->panel(Place{at}, std::min(work_.side, end - at))))
-        return false;
-    return true;
-  }
 
   const PairsWork& work_;
   Stream stream_;
   const DevicePoints* const held_;  ///< the columns, if they stay
-  PanelBuffer rows_, columns_[2];
+  ChunkPanels panels_;
   ChunkBuffer chunk_;
-  std::unique_ptr<PanelStream> from_columns_;  ///< null if they stay
-  std::unique_ptr<PanelStream> from_queries_;  ///< null for a graph
   double pairs_ = 0.0;
 };
 

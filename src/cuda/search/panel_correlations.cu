@@ -50,11 +50,10 @@ void start_correlating(const PanelPairs& pairs, cudaStream_t stream) {
   CUDA_CHECK(cudaGetLastError());
 }
 
-bool correlate_all(PanelPairs pairs, PanelStream& from,
-                   PanelBuffer (&panels)[2], Workers& workers,
+bool correlate_all(PanelPairs pairs, const Panels& panels, Workers& workers,
                    const Stream& stream) {
-  pairs.places = from.places();
-  return for_panels(from, panels, stream, [&](const Panel& columns) {
+  pairs.places = panels.from.places();
+  return for_panels(panels, stream, [&](const Panel& columns) {
     pairs.columns = columns;
     start_correlating(pairs, stream.get());
     return workers.go_on();

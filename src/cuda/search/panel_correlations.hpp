@@ -26,10 +26,8 @@ struct PanelPairs {
 /// Computes those of one panel.
 void start_correlating(const PanelPairs& pairs, cudaStream_t stream);
 
-/// Computes those of all points, which `from` brings in `panels`. Returns
-/// whether to continue.
-bool correlate_all(PanelPairs pairs, PanelStream& from,
-                   PanelBuffer (&panels)[2], Workers& workers,
+/// Computes those of all points. Returns whether to continue.
+bool correlate_all(PanelPairs pairs, const Panels& panels, Workers& workers,
                    const Stream& stream);
 
 }  // namespace cuda

@@ -89,7 +89,7 @@ void StoredPoints::learn_again(const PreparedRows& sample, std::int64_t count,
                                PowerOfTwo undo, const Stream& stream) {
   asked_ = RowsInForm();
   formed_.filter->learn(sample, count, undo, sought_, stream);
-  formed_.make_rows(points_.prepared(), slots(), stream);
+  formed_.form->make_rows(*formed_.filter, points_.prepared(), slots(), stream);
 }
 
 double StoredPoints::bytes() const {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "cuda/device/transfer.hpp"
@@ -260,8 +259,7 @@ bool redo_learnt(const HeldSearch& held, Unbounded& unbounded,
       bounds.push_back(threshold_at(rule, row.limit));
     DeviceBuffer<float> d_bounds(rows.size());
     upload(d_bounds, bounds.data(), rows.size(), stream);
-    rows.slots.resize(rows.places.size());
-    std::iota(rows.slots.begin(), rows.slots.end(), 0);
+    rows.slots = counting(0, rows.size());
     std::vector<std::int32_t> left;
     if (!redo_widely(held, rows, d_bounds.data(), stream, stats, left))
       return false;
@@ -303,7 +301,7 @@ bool redo_in_doubles(const HeldSearch& held,
 
 bool redo_held(const HeldSearch& held, const RedoneRows& rows,
                const Stream& stream, Stats& stats) {
-  stats.rows_redone += static_cast<double>(rows.size());
+  stats.rows_recomputed += static_cast<double>(rows.size());
   if (rows.size() == 0) return true;
   std::vector<std::int32_t> left = rows.places;
   if (WideFilter::helps(held.lists)) {

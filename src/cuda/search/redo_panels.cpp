@@ -89,7 +89,7 @@ bool redo_in_doubles(const Search& search, const std::vector<std::int32_t>& ids,
     return own_rows.get(stream);
   };
   const auto for_points = [&](auto use) {
-    return for_panels(panels.from, panels.buffers, stream, use);
+    return for_panels(panels, stream, use);
   };
   const auto take = [&](std::int64_t first, const Panel& rows) {
     if (correlated) {
@@ -98,8 +98,7 @@ bool redo_in_doubles(const Search& search, const std::vector<std::int32_t>& ids,
       pairs.padded = search.columns.padded;
       pairs.lists = redo.view();
       pairs.correlation = correlations.data();
-      if (!correlate_all(pairs, panels.from, panels.buffers, workers, stream))
-        return false;
+      if (!correlate_all(pairs, panels, workers, stream)) return false;
     }
     // The rows are needed until here.
     own_rows.release(stream);

@@ -12,12 +12,6 @@
 namespace fsknn {
 namespace cuda {
 
-/// The panels of a search: `from` brings all points, in two buffers.
-struct Panels {
-  PanelStream& from;
-  PanelBuffer (&buffers)[2];
-};
-
 /// Candidates that wait for the exact step, on the host.
 struct WideCandidates {
   std::vector<std::int32_t> counts;   ///< of each row; 0: too many, or too few

@@ -139,7 +139,7 @@ bool RerankPhase::rerank(const Panel& panel) {
     start_reranking(metric, side(*list, panel, panel, true), stream);
   }
   return for_panels(
-      part_.panels.from, part_.panels.buffers, part_.stream,
+      part_.panels, part_.stream,
       [&](const Panel& other) {
         for (WaitingList* const list : lists)
           start_reranking(metric, side(*list, other, panel, false),

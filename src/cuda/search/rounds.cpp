@@ -1,6 +1,7 @@
 #include "cuda/search/rounds.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "cuda/device/check.hpp"
 #include "cuda/plan/estimates.hpp"
@@ -39,7 +40,32 @@ FilterRounds rounds_on(const Search& search, int device) {
   return rounds;
 }
 
+/// Cuts the lists after a round, together with other devices. Returns whether
+/// to continue.
+bool end_round(const FilterPass& pass, const FilterJobs& jobs,
+               const Stream& stream) {
+  if (pass.exchange != nullptr && !jobs.fill && !pass.exchange->gather(stream))
+    return false;
+  Cut cut = pass.cut;
+  cut.filled = jobs.filled;
+  cut.counted = jobs.counted;
+  cut.all_valid = jobs.all_valid;
+  cut.estimate.rank = cut.estimate.may ? jobs.estimate_rank : 0;
+  cut.estimate.certain = jobs.fill || cut.estimate.rank == 0;
+  cut.estimate.confirms = pass.cut.estimate.confirms && jobs.ends_schedule;
+  start_cut(cut, stream.get());
+  if (jobs.reranks && pass.reranked != nullptr)
+    start_reranking_lists(*pass.metric, *pass.reranked, stream.get());
+  return pass.exchange == nullptr || pass.exchange->publish(stream);
+}
+
 }  // namespace
+
+std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
+  std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), static_cast<std::int32_t>(first));
+  return numbers;
+}
 
 std::vector<std::int32_t> slots_of(const std::vector<std::int32_t>& places,
                                    std::int64_t num_points) {
@@ -83,14 +109,13 @@ FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
 
 FilterRounds rounds_of_graph(const Search& search, const FilterTeam& team,
                              int own) {
-  constexpr std::int64_t slabs_a_block = kFilterBlock / kFilterSlab;
   const FilterBlocks blocks(search.columns.size());
   const std::int64_t first = first_block_of(blocks, own, team.size());
   const std::int64_t end = first_block_of(blocks, own + 1, team.size());
   FilterRounds rounds =
       rounds_on(search, team.shares[static_cast<std::size_t>(own)].device);
-  rounds.first_slab = first * slabs_a_block;
-  rounds.num_slabs = (end - first) * slabs_a_block;
+  rounds.first_slab = first * kSlabsABlock;
+  rounds.num_slabs = (end - first) * kSlabsABlock;
   rounds.risk = risk_of(search, rounds, search.columns.size());
   return rounds;
 }
@@ -137,39 +162,25 @@ void begin_reranking(const Search& search, FilterPass& pass, ExactStep& step,
   start_clear(step.nearest, num_lists, stream.get());
 }
 
-bool run_schedule(FilterPass& pass, const FilterSchedule& schedule,
-                  const Stream& stream) {
+bool run_schedule(FilterPass& pass, FilterSchedule& schedule,
+                  const AroundLaunch& around, const Stream& stream) {
   using Part = FilterPass::Part;
-  Cut cut = pass.cut;
-  const std::size_t count = schedule.launches.size();
   const bool waits = pass.workers != nullptr &&
-                     (schedule.before || schedule.after ||
+                     (around.before || around.after ||
                       pass.exchange != nullptr || !are_brief(pass.rounds));
-  for (std::size_t launch = 0; launch < count; ++launch) {
-    const FilterJobs& jobs = schedule.launches[launch];
+  for (std::size_t launch = 0;; ++launch) {
+    const FilterJobs* const next = schedule.next();
+    if (next == nullptr) return true;
+    const FilterJobs jobs = *next;
     if (jobs.fill && pass.part == Part::after_first) continue;
-    if (!jobs.fill && pass.part == Part::first_round) break;
+    if (!jobs.fill && pass.part == Part::first_round) return true;
     if (waits) pass.under_way.begin();
-    if (schedule.before) schedule.before(jobs, launch);
+    if (around.before) around.before(jobs, launch);
     pass.work.jobs = jobs;
     pass.filter->start(pass.work, stream.get());
-    if (jobs.ends_round) {
-      if (pass.exchange != nullptr && !jobs.fill &&
-          !pass.exchange->gather(stream))
-        return false;
-      cut.filled = jobs.filled;
-      cut.counted = jobs.counted;
-      cut.all_valid = jobs.all_valid;
-      cut.estimate.rank = cut.estimate.may ? jobs.estimate_rank : 0;
-      cut.estimate.certain = jobs.fill || cut.estimate.rank == 0;
-      cut.estimate.confirms = pass.cut.estimate.confirms && launch + 1 == count;
-      start_cut(cut, stream.get());
-      if (jobs.reranks && pass.reranked != nullptr)
-        start_reranking_lists(*pass.metric, *pass.reranked, stream.get());
-      if (pass.exchange != nullptr && !pass.exchange->publish(stream))
-        return false;
-    }
-    const std::int64_t pieces = schedule.after ? schedule.after(launch) : 1;
+    if (jobs.ends_round && !end_round(pass, jobs, stream)) return false;
+    const std::int64_t pieces = around.after ? around.after(launch) : 1;
+    if (pieces == AroundLaunch::kStop) return false;
     if (pass.workers == nullptr) continue;
     if (waits) pass.under_way.end(stream);
     if (!pass.workers->go_on(pieces)) {
@@ -177,11 +188,11 @@ bool run_schedule(FilterPass& pass, const FilterSchedule& schedule,
       return false;
     }
   }
-  return true;
 }
 
 bool run_rounds(FilterPass& pass, const Stream& stream) {
-  return run_schedule(pass, {schedule_filter(pass.rounds), {}, {}}, stream);
+  KnownSchedule schedule(schedule_filter(pass.rounds));
+  return run_schedule(pass, schedule, {}, stream);
 }
 
 }  // namespace cuda

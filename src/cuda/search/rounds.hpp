@@ -3,6 +3,7 @@
 // The rounds of a filtered search: the places of points, and the one loop that
 // starts the pairs of a schedule, cuts the lists, and informs other devices.
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -36,6 +37,9 @@ struct FilterLayout {
 };
 
 FilterLayout layout_of(const Search& search, const FilterTeam& team, int own);
+
+/// [count] first, first + 1, ...
+std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count);
 
 /// [columns] the slot of each place.
 std::vector<std::int32_t> slots_of(const std::vector<std::int32_t>& places,
@@ -77,25 +81,50 @@ struct FilterPass {
 void begin_reranking(const Search& search, FilterPass& pass, ExactStep& step,
                      std::int64_t num_lists, const Stream& stream);
 
-/// The order in which blocks of rows are compared with blocks of columns. This
-/// is the one place where whole tiles of pairs may be pruned.
-struct FilterSchedule {
-  std::vector<FilterJobs> launches;
+/// The work of a search around each launch, which has a number from 0.
+struct AroundLaunch {
   /// Prepares a launch on the stream before it. Null: nothing to prepare.
   std::function<void(const FilterJobs& jobs, std::size_t launch)> before;
-  /// Is called after the launch; returns the pieces of work that it completes.
-  /// Null: one.
+  /// Is called after the launch; returns the pieces of work that it completes,
+  /// or kStop. Null: one.
   std::function<std::int64_t(std::size_t launch)> after;
+  static constexpr std::int64_t kStop = -1;
 };
 
 /// Starts the pass on the stream: each launch, and after each round the cut of
-/// the lists. Returns whether to continue. If not, and no device has failed, no
-/// work is in progress.
-bool run_schedule(FilterPass& pass, const FilterSchedule& schedule,
-                  const Stream& stream);
+/// the lists. Where candidates are pairs in one list, there are no rounds, and
+/// `around` takes them. Returns whether to continue. If not, and no device has
+/// failed, no work is in progress.
+bool run_schedule(FilterPass& pass, FilterSchedule& schedule,
+                  const AroundLaunch& around, const Stream& stream);
 
 /// Does the same with the pass's rounds.
 bool run_rounds(FilterPass& pass, const Stream& stream);
+
+/// Returns the first thresholds where limits are known. places: of the slots;
+/// limit_at(place) returns a point's limit. Infinity for points that accept no
+/// pair, NaN for padding.
+template <class LimitAt>
+std::vector<float> thresholds_of_limits(const MetricEntry& metric,
+                                        const DistanceRule& rule,
+                                        const SimilarityUnits& units,
+                                        const std::vector<std::int32_t>& places,
+                                        LimitAt limit_at) {
+  std::vector<float> thresholds(places.size(), std::nanf(""));
+  // Usually all limits are equal.
+  double last = -HUGE_VAL;
+  float threshold = HUGE_VALF;
+  for (std::size_t slot = 0; slot < places.size(); ++slot) {
+    if (places[slot] < 0) continue;
+    const double limit = limit_at(places[slot]);
+    if (limit != last) {
+      last = limit;
+      threshold = threshold_of_limit(metric, rule, units, limit);
+    }
+    thresholds[slot] = threshold;
+  }
+  return thresholds;
+}
 
 }  // namespace cuda
 }  // namespace fsknn

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
+#include <utility>
 
 #include "cuda/device/transfer.hpp"
 #include "cuda/device/wait_at_end.hpp"
@@ -146,7 +146,7 @@ bool RowRangePhase::run(FilteredGraph& found, Stats& stats) {
   stats.filter = filter_->numbers();
   stats.pairs_filtered = owned * met;
   stats.pairs_exact = static_cast<double>(found.pairs.num_pairs());
-  stats.rows_redone = redone;
+  stats.rows_recomputed = redone;
   if (redone == 0 || wider_capacity(shape_.capacity) == shape_.capacity)
     return true;
   stats.pairs_filtered += redone * met;
@@ -215,25 +215,27 @@ bool RowRangePhase::meet_all(const RowRange& row_range) {
   copy_panel(0);
   copy_panel(1);
   const std::vector<RowRangeLaunch> launches = schedule_row_range(shape);
-  FilterSchedule schedule;
+  std::vector<FilterJobs> all_jobs;
   for (const RowRangeLaunch& launch : launches) {
     FilterJobs jobs;
     jobs.num_blocks = blocks_.count;
     jobs.symmetric = false;
     jobs.fill = launch.fill;
     jobs.listed = jobs_.data();
-    jobs.end_job = launch.num_jobs() * (kFilterBlock / kFilterSlab);
+    jobs.end_job = launch.num_jobs() * kSlabsABlock;
     jobs.ends_round = launch.ends_round;
     jobs.filled =
         launch.fill ? static_cast<std::int32_t>(launch.end_block * kFilterBlock)
                     : 0;
-    schedule.launches.push_back(jobs);
+    all_jobs.push_back(jobs);
   }
-  schedule.before = [&](const FilterJobs&, std::size_t at) {
+  KnownSchedule schedule(std::move(all_jobs));
+  AroundLaunch around;
+  around.before = [&](const FilterJobs&, std::size_t at) {
     begin_launch(launches[at], pass.work);
   };
-  schedule.after = [&](std::size_t at) { return end_launch(launches[at]); };
-  return run_schedule(pass, schedule, stream);
+  around.after = [&](std::size_t at) { return end_launch(launches[at]); };
+  return run_schedule(pass, schedule, around, stream);
 }
 
 /// Sets the jobs of a launch, and the panel that they read.
@@ -357,8 +359,7 @@ void RowRangePhase::form_rows(const std::vector<std::int32_t>& ids,
   PanelBuffer& buffer = part_.panels.buffers[0];
   const FilterRows to = rows_.first(query_slots(count));
   rows_.clear(stream);
-  std::vector<std::int32_t> slots(static_cast<std::size_t>(count));
-  std::iota(slots.begin(), slots.end(), 0);
+  const std::vector<std::int32_t> slots = counting(0, count);
   upload(from_slots_, slots.data(), count, stream);
   for (std::int64_t at = 0; at < count; at += buffer.most_rows()) {
     const std::int64_t some = std::min(buffer.most_rows(), count - at);

@@ -7,6 +7,7 @@
 #include "core/contract/request.hpp"
 #include "core/search/plan.hpp"
 #include "cuda/device/resources.hpp"
+#include "cuda/exact/emit.hpp"
 #include "cuda/filter/pair_filter.hpp"
 #include "cuda/plan/plan.hpp"
 #include "cuda/prepare/panel_stream.hpp"
@@ -61,6 +62,13 @@ struct DevicePoints {
             ids.data() + first.value, first, count};
   }
   PreparedRows prepared() const { return {rows.data(), sums.data(), padded}; }
+  /// Returns the inputs of correlations of these rows with neighbours among the
+  /// points. row_places: see CorrelationOf.
+  CorrelationOf correlations(const double* of_rows, const double* row_sums,
+                             const std::int32_t* row_places = nullptr) const {
+    return {of_rows,     row_sums,      row_places, rows.data(),
+            sums.data(), places.data(), padded};
+  }
 
   std::int64_t padded = 0;
   DeviceBuffer<double> rows;  ///< [num_places x padded], row-major

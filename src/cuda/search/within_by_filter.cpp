@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/base/poll.hpp"
 #include "core/rows/made_rows.hpp"
@@ -10,7 +9,6 @@
 #include "cuda/device/transfer.hpp"
 #include "cuda/plan/filter_shape.hpp"
 #include "cuda/prepare/preparer.hpp"
-#include "cuda/search/rounds.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -24,7 +22,6 @@ constexpr double kDense = 1.0 / 32;
 
 FilterRounds rounds_within(const WithinWork& work, int own, int count,
                            int multiprocessors) {
-  constexpr std::int64_t slabs_a_block = kFilterBlock / kFilterSlab;
   const FilterBlocks columns(work.columns.size());
   const std::int64_t row_blocks =
       work.graph() ? columns.count
@@ -33,38 +30,14 @@ FilterRounds rounds_within(const WithinWork& work, int own, int count,
   const std::int64_t end = row_blocks * (own + 1) / count;
   FilterRounds rounds;
   rounds.num_blocks = columns.count;
-  rounds.first_slab = first * slabs_a_block;
-  rounds.num_slabs = (end - first) * slabs_a_block;
+  rounds.first_slab = first * kSlabsABlock;
+  rounds.num_slabs = (end - first) * kSlabsABlock;
   rounds.symmetric = work.graph();
   rounds.depth = work.filter.rows.work;
   rounds.chunk_size =
       work.request.chunk_size > 0 ? work.request.chunk_size : kChunkMet;
   rounds.multiprocessors = multiprocessors;
   return rounds;
-}
-
-/// By slot: infinity for points without a limit.
-std::vector<float> thresholds_of(const WithinWork& work,
-                                 const SimilarityUnits& units,
-                                 const std::vector<std::int32_t>& places,
-                                 const std::vector<double>& limits) {
-  std::vector<float> thresholds(places.size(), std::nanf(""));
-  // Usually all limits are equal.
-  double limit = -HUGE_VAL;
-  float threshold = HUGE_VALF;
-  for (std::size_t slot = 0; slot < places.size(); ++slot) {
-    if (places[slot] < 0) continue;
-    const double own = limits.empty()
-                           ? -HUGE_VAL
-                           : limits[static_cast<std::size_t>(places[slot])];
-    if (own != limit) {
-      limit = own;
-      threshold =
-          threshold_of_limit(*work.request.metric, work.rule, units, limit);
-    }
-    thresholds[slot] = threshold;
-  }
-  return thresholds;
 }
 
 Sought sought(const WithinWork& work) {
@@ -123,7 +96,6 @@ std::int64_t WithinByFilter::num_pieces(const WithinWork& work, int own,
 WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
                                int own, int count)
     : work_(work),
-      workers_(workers),
       share_(1.0 / count),
       jobs_(rounds_within(work, own, count, multiprocessors_here()),
             kMostCandidatePairs),
@@ -132,18 +104,18 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
       row_places_(work.graph() ? 0 : query_slots(work.rows.size())),
       thresholds_(work.graph() ? column_places_.size() : row_places_.size()),
       column_thresholds_(work.graph() ? 0 : column_places_.size()),
-      limits_(work.rows.size()),
-      column_limits_(static_cast<std::int64_t>(work.column_limits.size())),
       candidates_(kMostCandidatePairs),
       num_candidates_(1),
-      found_(work) {
+      found_(work, stream_) {
   stored_.hold_form(work.filter.rows, work.rule.undo(), sought(work), stream_);
   if (!work.graph()) make_rows();
   set_thresholds();
 
-  filtered_.columns = stored_.form().rows();
-  filtered_.rows = work.graph() ? filtered_.columns : query_form_->rows();
-  CandidatePairs& pairs = filtered_.pairs;
+  pass_.filter = &stored_.filter();
+  pass_.workers = &workers;
+  pass_.work.columns = stored_.form().rows();
+  pass_.work.rows = work.graph() ? pass_.work.columns : query_form_->rows();
+  CandidatePairs& pairs = pass_.work.pairs;
   pairs.row_thresholds = thresholds_.data();
   pairs.column_thresholds =
       work.graph() ? thresholds_.data() : column_thresholds_.data();
@@ -163,13 +135,7 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
   reranked_.column_sums = columns.sums.data();
   reranked_.padded = columns.padded;
   reranked_.undo = work.rule.undo();
-  reranked_.limits = limits_.data();
-  if (work.graph())
-    reranked_.column_limits = limits_.data();
-  else if (column_limits_.size() > 0)
-    reranked_.column_limits = column_limits_.data();
-  reranked_.found = found_.data();
-  reranked_.num_found = found_.count();
+  reranked_.within = found_.view();
 }
 
 /// Makes the queries in doubles and in the filter's form.
@@ -180,14 +146,8 @@ void WithinByFilter::make_rows() {
   query_form_ =
       std::make_unique<FilterForm>(stored_.filter(), row_places_.size());
   query_form_->clear(stream_);
-  std::vector<std::int32_t> slots(static_cast<std::size_t>(work_.rows.size()));
-  std::iota(slots.begin(), slots.end(), 0);
-  DeviceBuffer<std::int32_t> d_slots(work_.rows.size());
-  upload(d_slots, slots.data(), d_slots.size(), stream_);
-  stored_.filter().start_rows(queries_->prepared(), d_slots.size(),
-                              d_slots.data(), query_form_->rows(),
-                              stream_.get());
-  stream_.wait();
+  query_form_->make_rows(stored_.filter(), queries_->prepared(),
+                         counting(0, work_.rows.size()), stream_);
 }
 
 void WithinByFilter::set_thresholds() {
@@ -196,6 +156,15 @@ void WithinByFilter::set_thresholds() {
   Cut cut;
   stored_.filter().set_errors(cut, rows, columns, stream_);
   const SimilarityUnits units = stored_.filter().units(cut, stream_);
+  const auto thresholds_of = [&](const std::vector<std::int32_t>& places,
+                                 const std::vector<double>& limits) {
+    return thresholds_of_limits(
+        *work_.request.metric, work_.rule, units, places,
+        [&](std::int32_t place) {
+          return limits.empty() ? -HUGE_VAL
+                                : limits[static_cast<std::size_t>(place)];
+        });
+  };
 
   const std::vector<std::int32_t> places =
       FilterBlocks(work_.columns.size()).places();
@@ -203,39 +172,39 @@ void WithinByFilter::set_thresholds() {
   std::vector<std::int32_t> row_places;
   std::vector<float> of_rows, of_columns;
   if (work_.graph()) {
-    of_rows = thresholds_of(work_, units, places, work_.limits);
+    of_rows = thresholds_of(places, work_.limits);
   } else {
-    row_places.assign(static_cast<std::size_t>(row_places_.size()), -1);
-    std::iota(row_places.begin(), row_places.begin() + work_.rows.size(), 0);
+    row_places = counting(0, work_.rows.size());
+    row_places.resize(static_cast<std::size_t>(row_places_.size()), -1);
     upload(row_places_, row_places.data(), row_places_.size(), stream_);
-    of_rows = thresholds_of(work_, units, row_places, work_.limits);
-    of_columns = thresholds_of(work_, units, places, work_.column_limits);
+    of_rows = thresholds_of(row_places, work_.limits);
+    of_columns = thresholds_of(places, work_.column_limits);
     upload(column_thresholds_, of_columns.data(), column_thresholds_.size(),
            stream_);
-    if (column_limits_.size() > 0)
-      upload(column_limits_, work_.column_limits.data(), column_limits_.size(),
-             stream_);
   }
   upload(thresholds_, of_rows.data(), thresholds_.size(), stream_);
-  upload(limits_, work_.limits.data(), limits_.size(), stream_);
   stream_.wait();
 }
 
 void WithinByFilter::run(WithinCollector& collector, std::atomic<bool>* dense) {
   WithinCollector::Taker taker(collector);
-  while (!jobs_.done()) {
-    if (dense != nullptr && *dense) return;
-    const FilterJobs jobs = jobs_.next();
-    const double pairs = jobs_.pairs();
-    const std::int64_t count = filter(jobs);
-    if (dense != nullptr && static_cast<double>(count) > kDense * pairs) {
+  AroundLaunch around;
+  around.before = [&](const FilterJobs&, std::size_t) {
+    clear_from(num_candidates_, 0, stream_);
+  };
+  around.after = [&](std::size_t) -> std::int64_t {
+    const std::int64_t count = num_candidates();
+    if (dense != nullptr &&
+        (*dense || static_cast<double>(count) > kDense * jobs_.pairs())) {
       *dense = true;
-      return;
+      return AroundLaunch::kStop;
     }
-    if (!jobs_.had(count)) continue;
+    const std::int64_t tiles = jobs_.tiles();
+    if (!jobs_.had(count)) return 0;
     rerank(count, collector, taker);
-    if (!workers_.go_on((jobs.end_job - jobs.first_job) * jobs.span)) return;
-  }
+    return tiles;
+  };
+  if (!run_schedule(pass_, jobs_, around, stream_)) return;
   const double n = static_cast<double>(work_.columns.size());
   stats_.filter = stored_.filter().numbers();
   stats_.pairs_filtered =
@@ -243,12 +212,9 @@ void WithinByFilter::run(WithinCollector& collector, std::atomic<bool>* dense) {
       (work_.graph() ? (n - 1) / 2 : static_cast<double>(work_.rows.size()));
 }
 
-/// Returns the number of candidates of these jobs, which may exceed the room
-/// for them.
-std::int64_t WithinByFilter::filter(const FilterJobs& jobs) {
-  clear_from(num_candidates_, 0, stream_);
-  filtered_.jobs = jobs;
-  stored_.filter().start(filtered_, stream_.get());
+/// Returns the number of candidates of a launch, which may exceed the room for
+/// them.
+std::int64_t WithinByFilter::num_candidates() const {
   unsigned long long count = 0;
   download(&count, num_candidates_, 1, stream_);
   stream_.wait();

@@ -12,6 +12,7 @@
 #include "cuda/device/workers.hpp"
 #include "cuda/plan/gpu_facts.hpp"
 #include "cuda/plan/within_jobs.hpp"
+#include "cuda/search/rounds.hpp"
 #include "cuda/search/within_work.hpp"
 
 namespace fsknn {
@@ -46,12 +47,11 @@ class WithinByFilter {
  private:
   void make_rows();
   void set_thresholds();
-  std::int64_t filter(const FilterJobs& jobs);
+  std::int64_t num_candidates() const;
   void rerank(std::int64_t count, WithinCollector& collector,
               WithinCollector::Taker& taker);
 
   const WithinWork& work_;
-  Workers& workers_;
   const double share_;  ///< of all pairs
   WithinJobs jobs_;
   Stream stream_;
@@ -61,11 +61,10 @@ class WithinByFilter {
   DeviceBuffer<std::int32_t> column_places_;            ///< by slot
   DeviceBuffer<std::int32_t> row_places_;               ///< empty for a graph
   DeviceBuffer<float> thresholds_, column_thresholds_;  ///< by slot
-  DeviceBuffer<double> limits_, column_limits_;         ///< by place
   DeviceBuffer<SlotPair> candidates_;
   DeviceBuffer<unsigned long long> num_candidates_;
   FoundPairs found_;
-  FilterWork filtered_;
+  FilterPass pass_;
   PairsToRerank reranked_;
   Stats stats_;
 };

@@ -34,7 +34,6 @@ class WithinInChunks {
   const WithinWork& work_;
   Workers& workers_;
   PairChunks chunks_;
-  DeviceBuffer<double> limits_, column_limits_;
   FoundPairs found_;
   Stats stats_;
 };

@@ -28,8 +28,27 @@ WithinWork::WithinWork(const Request& asked, const Within& within,
     column_limits.push_back(within.point_limit(id));
 }
 
-FoundPairs::FoundPairs(const WithinWork& work)
-    : work_(work), found_(kMostFound), count_(1), pieces_(1, kPieceBytes) {}
+FoundPairs::FoundPairs(const WithinWork& work, const Stream& stream)
+    : work_(work),
+      limits_(work.rows.size()),
+      column_limits_(static_cast<std::int64_t>(work.column_limits.size())),
+      found_(kMostFound),
+      count_(1),
+      pieces_(1, kPieceBytes) {
+  upload(limits_, work.limits.data(), limits_.size(), stream);
+  view_.limits = limits_.data();
+  if (work.graph()) {
+    view_.column_limits = limits_.data();
+  } else if (column_limits_.size() > 0) {
+    upload(column_limits_, work.column_limits.data(), column_limits_.size(),
+           stream);
+    view_.column_limits = column_limits_.data();
+  }
+  view_.found = found_.data();
+  view_.capacity = static_cast<std::int32_t>(kMostFound);
+  view_.count = count_.data();
+  stream.wait();
+}
 
 void FoundPairs::clear_count(const Stream& stream) {
   clear_from(count_, 0, stream);

@@ -33,13 +33,15 @@ struct WithinWork : PairsWork {
   FilterChoice filter;  ///< where one is used
 };
 
-/// Pairs found on one device, and their transfer to the host.
+/// The limits and the pairs found on one device, and the transfer of these to
+/// the host.
 class FoundPairs {
  public:
-  explicit FoundPairs(const WithinWork& work);
+  /// Waits for the stream.
+  FoundPairs(const WithinWork& work, const Stream& stream);
 
-  FoundPair* data() { return found_.data(); }  ///< device memory, [kMostFound]
-  std::int32_t* count() { return count_.data(); }
+  /// Its capacity is kMostFound.
+  PairsWithin view() const { return view_; }
   void clear_count(const Stream& stream);
   /// Returns the count so far on the stream, for which it waits.
   std::int32_t counted(const Stream& stream);
@@ -55,8 +57,10 @@ class FoundPairs {
   }
 
   const WithinWork& work_;
+  DeviceBuffer<double> limits_, column_limits_;  ///< by place
   DeviceBuffer<FoundPair> found_;
   DeviceBuffer<std::int32_t> count_;
+  PairsWithin view_;
   PinnedPieces pieces_;
 };
 

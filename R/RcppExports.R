@@ -265,6 +265,10 @@ cpp_give_back_held <- function(handle) {
     invisible(.Call(`_fsknn_cpp_give_back_held`, handle))
 }
 
+cpp_held_bytes <- function(handle) {
+    .Call(`_fsknn_cpp_held_bytes`, handle)
+}
+
 cpp_num_held <- function() {
     .Call(`_fsknn_cpp_num_held`)
 }

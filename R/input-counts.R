@@ -34,23 +34,26 @@ tell_if_counts <- function(x, points, metric, arg = "x") {
 }
 
 is_counts_name <- function(name) {
-  isTRUE(grepl("^(raw[._ ]?)?counts$", name, ignore.case = TRUE))
+  !is.null(name) &&
+    isTRUE(grepl("^(raw[._ ]?)?counts$", name, ignore.case = TRUE))
 }
 
 # Returns NULL if the values are not counts of samples with different depths.
 # Otherwise it returns the ratio of the extreme depths. A sample of rows
-# suffices: a matrix of fractions fails in the first.
+# suffices: a matrix of fractions fails in the first row.
 depth_of_counts <- function(points) {
   values <- points$values
   if (!is.matrix(values) || is.logical(values) || length(values) == 0) {
     return(NULL)
   }
+  is_whole <- function(x) all(x == trunc(x), na.rm = TRUE)
+  if (!is_whole(values[1, ])) {
+    return(NULL)
+  }
   num_rows <- max(20, min(1000, 5e6 %/% ncol(values)))
   rows <- seq(1, nrow(values), length.out = min(nrow(values), num_rows))
   part <- values[rows, , drop = FALSE]
-  whole <- all(part[1, ] == trunc(part[1, ]), na.rm = TRUE) &&
-    all(part >= 0 & part == trunc(part), na.rm = TRUE)
-  if (!whole) {
+  if (!is_whole(part) || any(part < 0, na.rm = TRUE)) {
     return(NULL)
   }
   part <- part / unit_of_values(part)

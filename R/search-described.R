@@ -23,7 +23,7 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   has_k <- !missing(k)
   started <- Sys.time()
   search <- read_search(x, query, options, !is.null(outcome), call)
-  search[c("started", "before")] <- list(started, knn_stats())
+  search[c("started", "before")] <- list(started, session$num_searches)
   if (named) {
     search$points$names <- point_names(search$points)
     check_index_names(x, search$points, call)
@@ -187,18 +187,24 @@ bring_search <- function(search, call) {
     check_query_values(search$queries, options, call)
   }
   search$left_out <- checked$left_out
-  search$query_left_out <- of_queries$left_out
   search$skip <- checked$skip
-  search$query_skip <- of_queries$skip %||% integer()
-  check_outcomes_defined(search, call)
-  search$largest <- max(checked$largest, of_queries$largest)
   search$points$largest_row <- checked$largest_row
-  if (!is.null(search$queries)) {
-    search$queries$largest_row <- of_queries$largest_row
-  }
+  search <- note_query_values(search, of_queries)
+  check_outcomes_defined(search, call)
   search$na <- na_of_search(
     options, search$points, checked, search$queries, of_queries, call = call
   )
+  search
+}
+
+# `of_queries` is from check_query_values(), or NULL without queries.
+note_query_values <- function(search, of_queries) {
+  search$query_left_out <- of_queries$left_out
+  search$query_skip <- of_queries$skip %||% integer()
+  search$largest <- max(search$checked$largest, of_queries$largest)
+  if (!is.null(search$queries)) {
+    search$queries$largest_row <- of_queries$largest_row
+  }
   search
 }
 

@@ -110,7 +110,7 @@ knn_release <- function(index) {
   if (is_row_file(file) && is_of_this_session(index)) {
     close_row_file(file)
   }
-  for (name in c("search", "held", "places", "tables")) {
+  for (name in c("search", "held", "tables", "before")) {
     index[[name]] <- NULL
   }
   index$released <- TRUE
@@ -139,8 +139,8 @@ takes_index <- c(
 #   size       points and features, with those of weight 0
 #   tables     the tables of a container, for columns that are given by name
 #   held       the handle of R/search-held_points.R, made when it is needed
-#   places     what is prepared on each backend, see note_place()
 #   checked    the last options of a search, see options_with_index()
+#   before     the form of the last queries, see search_as_before()
 #   process, loaded  whose handle this is: see is_of_this_session()
 new_index <- function(x, options, given, made_from = NULL,
                       call = caller_env()) {
@@ -160,7 +160,6 @@ new_index <- function(x, options, given, made_from = NULL,
   index$tables <- list(samples = sample_table(x), rows = row_table(x))
   index$of_container <- is_container(x)
   index$of_experiment <- inherits(x, "SummarizedExperiment")
-  index$places <- list()
   mark_session(index)
   class(index) <- "fsknn_index"
   index
@@ -204,7 +203,7 @@ prepare_index <- function(index, call) {
   )
   # The search that needs such a distance reports it.
   if (!identical(found$failure, "range")) {
-    note_place(index, search$request, in_core(found, call)$stats)
+    in_core(found, call)
   }
 }
 
@@ -227,7 +226,6 @@ hold_index <- function(search, index, call) {
     index$held <- hold_points(
       index$search$points$values, request_of_index(index$search), call
     )
-    index$places <- list()
     mark_session(index)
   }
   search$held <- index$held
@@ -235,33 +233,11 @@ hold_index <- function(search, index, call) {
   search
 }
 
-# Remembers where a search prepared the points. The core drops those on GPUs if
-# other devices are named (Held::prepare_for()).
-note_place <- function(index, request, stats) {
-  if (!identical(index$devices, request$devices)) {
-    index$places$cuda <- NULL
-  }
-  index$devices <- request$devices
-  place <- list(
-    filter_bits = max(stats$filter_bits, index$places$cpu$filter_bits)
-  )
-  if (request$backend == "cuda") {
-    devices <- request$devices
-    if (length(devices) == 0) devices <- seq_len(stats$num_devices)
-    place <- list(
-      devices = devices, bytes = max(stats$bytes_device, 0),
-      streamed = stats$streamed
-    )
-  }
-  index$places[[request$backend]] <- place
-}
-
-# After a failure, such as that of a GPU, options are checked again.
-note_found <- function(index, request, found) {
-  if (is.null(found$failure)) {
-    note_place(index, request, found$stats)
-  } else {
+# After a failure, such as that of a GPU, everything is checked again.
+note_failure <- function(index, found) {
+  if (!is.null(found$failure)) {
     index$checked <- NULL
+    index$before <- NULL
   }
 }
 
@@ -274,15 +250,15 @@ options_with_index <- function(index, given, verb, call) {
     abort_index(index, "x", call)
   }
   check_not_released(index, call)
-  of_points <- c("metric", "sign", names(formals(point_options)))
-  check_same_options(index, given[names(given) %in% of_points], call)
-  run <- given[!names(given) %in% of_points]
+  of_points <- names(given) %in% options_of_points()
+  check_same_options(index, given[of_points], call)
+  run <- given[!of_points]
   # To check the same options again would take longer than a query.
   key <- list(verb, run, session_state())
   if (identical(index$checked$key, key)) {
     return(index$checked$options)
   }
-  own <- index$given[!names(index$given) %in% of_points]
+  own <- index$given[!names(index$given) %in% options_of_points()]
   if (any(c("backend", "devices") %in% names(run))) {
     own[c("backend", "devices")] <- NULL
   }
@@ -309,9 +285,73 @@ options_with_index <- function(index, given, verb, call) {
   options
 }
 
+options_of_points <- function() {
+  c("metric", "sign", names(formals(point_options)))
+}
+
+# Most of the checks of a search take longer than the search of a query. After a
+# query of an index, only the values of the next one of the same form are
+# checked. Returns the search, or NULL.
+search_as_before <- function(index, query, options, k, block,
+                             call = caller_env()) {
+  before <- if (is_index(index)) index$before
+  if (is.null(before) || !is.null(block) ||
+        !identical(before$options, options) || !identical(before$k, k) ||
+        !identical(before$form, form_of_query(query))) {
+    return(NULL)
+  }
+  started <- Sys.time()
+  search <- search_of_index(index, options, call)
+  search$queries <- before$queries
+  search$queries["values"] <- list(query)
+  search$num_rows <- nrow(query)
+  search[c("started", "before")] <- list(started, session$num_searches)
+  search <- note_query_values(
+    search, check_query_values(search$queries, options, call)
+  )
+  if (!isTRUE(options$counts_known)) {
+    tell_if_counts(query, search$queries, options$metric, "query")
+  }
+  request <- before$request
+  request["query_skip"] <- list(search$query_skip)
+  request$largest <- search$largest
+  search$request <- request
+  hold_index(search, index, call)
+}
+
+# Remembers the form of queries whose search has passed all checks.
+remember_form <- function(index, query, options, k, block, search) {
+  if (!is_index(index) || !is.null(block) || !is.null(search$each_k) ||
+        options$na != "error" || !is.null(search$points$samples) ||
+        !is.null(options$long)) {
+    return(invisible())
+  }
+  form <- form_of_query(query)
+  if (!is.null(form)) {
+    queries <- search$queries
+    # A saved index has no copy of them.
+    queries["values"] <- list(NULL)
+    index$before <- list(
+      options = options, k = k, form = form, queries = queries,
+      request = search$request
+    )
+  }
+}
+
+# Returns what the checks of a plain matrix depend on, besides its values, or
+# NULL.
+form_of_query <- function(query) {
+  if (is.matrix(query) && !is.object(query) && nrow(query) > 0 &&
+        typeof(query) %in% c("double", "integer") &&
+        is.null(rownames(query))) {
+    list(typeof(query), ncol(query), colnames(query))
+  }
+}
+
 # Returns what the defaults of run options depend on.
 session_state <- function() {
-  all <- options()
+  # options() would sort them all first.
+  all <- .Options
   list(
     all[startsWith(names(all), "fsknn.")], rlang::is_interactive(),
     Sys.getpid(), is_loaded,
@@ -522,26 +562,20 @@ describe_places <- function(index) {
       "Memory" = format_bytes(bytes)
     ))
   }
-  places <- index$places
-  if (!is_of_this_session(index) || index$process != Sys.getpid()) {
-    places <- list()
+  there <- list(cpu = 0)
+  if (!is.null(index$held) && is_of_this_session(index) &&
+        index$process == Sys.getpid()) {
+    there <- in_core(cpp_held_bytes(index$held))
   }
   on <- c(
-    if (!is.null(places$cpu)) "the CPU",
-    if (!is.null(places$cuda)) {
-      numbers <- places$cuda$devices
+    if (there$cpu > 0) "the CPU",
+    if (length(there$gpus) > 0) {
       paste0(
-        if (length(numbers) == 1) "GPU " else "GPUs ",
-        paste(numbers, collapse = ", "),
-        if (isTRUE(places$cuda$streamed > 0)) ", in parts"
+        if (length(there$gpus) == 1) "GPU " else "GPUs ",
+        paste(there$gpus, collapse = ", ")
       )
     }
   )
-  if (!is.null(places$cpu)) {
-    padded <- 8 * ceiling(ncol(values) / 8)
-    bytes <- bytes +
-      nrow(values) * padded * (8 + places$cpu$filter_bits / 8)
-  }
   c(
     "Prepared" = if (is.null(on)) {
       "by the next search"
@@ -549,9 +583,9 @@ describe_places <- function(index) {
       paste("on", paste(on, collapse = " and "))
     },
     "Memory" = paste0(
-      format_bytes(bytes),
-      if (!is.null(places$cuda)) {
-        paste0(", and ", format_bytes(places$cuda$bytes), " on each GPU")
+      format_bytes(bytes + there$cpu),
+      if (length(there$gpus) > 0) {
+        paste0(", and ", format_bytes(max(there$bytes)), " on each GPU")
       }
     )
   )

@@ -46,7 +46,11 @@ knn_query <- function(x, query, k = 20, metric = NULL, sign = "signed", ...,
   check_query(query)
   output <- check_output(output)
   options <- verb_options("knn_query", ...)
-  search <- new_search(x, options, query, k = k, block = block)
+  search <- search_as_before(x, query, options, k, block)
+  if (is.null(search)) {
+    search <- new_search(x, options, query, k = k, block = block)
+    remember_form(x, query, options, k, block, search)
+  }
   answer_of(search, output)
 }
 

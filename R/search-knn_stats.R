@@ -57,20 +57,25 @@
 #' nn <- knn_search(x, k = 3, backend = "cpu")
 #' knn_stats()
 knn_stats <- function() {
-  get0("last_search", envir = session, inherits = FALSE)
+  if (!is.null(session$last_search)) {
+    do.call(new_stats, session$last_search)
+  }
 }
 
 # Holds what is kept from one call to the next.
 session <- new.env(parent = emptyenv())
 
+# knn_stats() makes the statistics, which takes longer than to search for a
+# query.
 remember_search <- function(values, queries, request, stats, seconds) {
-  assign(
-    "last_search", new_stats(values, queries, request, stats, seconds),
-    envir = session
+  session$num_searches <- sum(session$num_searches, 1)
+  session$last_search <- list(
+    size = dim(values), num_queries = num_queries(queries, request),
+    request = request, stats = stats, seconds = seconds
   )
 }
 
-new_stats <- function(values, queries, request, stats, seconds) {
+new_stats <- function(size, num_queries, request, stats, seconds) {
   devices <- request$devices
   if (length(devices) == 0) {
     devices <- seq_len(stats$num_devices)
@@ -78,9 +83,9 @@ new_stats <- function(values, queries, request, stats, seconds) {
   structure(
     c(facts_of_request(request), list(
       k = request$k %||% NA_integer_,
-      num_points = nrow(values),
-      num_features = ncol(values),
-      num_queries = num_queries(queries, request),
+      num_points = size[[1]],
+      num_features = size[[2]],
+      num_queries = num_queries,
       num_devices = stats$num_devices,
       devices = devices[seq_len(stats$num_devices)],
       pairs_filtered = stats$pairs_filtered,

@@ -624,13 +624,21 @@ verb_options <- function(verb, ..., .call = caller_env()) {
 # The same, unchecked.
 options_given <- function(verb, ..., .call = caller_env()) {
   given <- option_list(verb, ..., .call = .call)
-  own <- mget(intersect(c("metric", "sign"), ls(.call)), envir = .call)
+  own <- list()
+  for (name in c("metric", "sign")) {
+    if (exists(name, envir = .call, inherits = FALSE)) {
+      own[name] <- list(get(name, envir = .call, inherits = FALSE))
+    }
+  }
   c(own, given)
 }
 
 # Returns the options in `...`, including those collected by point_options() and
 # run_options().
 option_list <- function(verb, ..., .call) {
+  if (...length() == 0) {
+    return(list())
+  }
   given <- rlang::list2(...)
   names <- rlang::names2(given)
   for (options in given[names != "options"]) {

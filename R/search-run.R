@@ -58,10 +58,15 @@ find_whole <- function(search, call) {
   }
   found <- ask_core(search$held %||% values, queries, search$request)
   if (!is.null(search$index)) {
-    note_found(search$index, search$request, found)
+    note_failure(search$index, found)
   }
   found <- in_core(found, call)
-  seconds <- as.double(Sys.time() - started, units = "secs")
+  seconds <- seconds_since(started)
   remember_search(values, queries, search$request, found$stats, seconds)
   found
+}
+
+# A difference of times would take longer than the search of a query.
+seconds_since <- function(started) {
+  as.double(Sys.time()) - as.double(started)
 }

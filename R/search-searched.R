@@ -6,8 +6,11 @@
 # identical() and all.equal() ignore it. It is saved with the result. A result
 # without a record has such a function, too.
 new_searched <- function(facts = NULL) {
-  structure(as.function(alist(NULL), envir = baseenv()), srcref = facts)
+  attr(does_nothing, "srcref") <- facts
+  does_nothing
 }
+
+does_nothing <- as.function(alist(NULL), envir = baseenv())
 
 # Returns the facts that a result holds, or NULL.
 searched_of <- function(x) {
@@ -38,7 +41,7 @@ facts_of_search <- function(search) {
       nearest = search$nearest, some_names = some_names(search),
       input = search$options$input, samples = search$points$samples,
       each_k = search$each_k,
-      request = request[intersect(names(request), verified_by)]
+      request = request[verified_by[verified_by %in% names(request)]]
     ),
     facts_of_run(
       request$backend, request$devices, request$num_threads, search$started,
@@ -66,18 +69,19 @@ verified_by <- c(
 )
 
 # The answer of a folder has no `started`: others may have done the work.
-# `before` is what knn_stats() returned then. Its later value has the GPUs that
-# took part, if the user named none.
+# `before` is the number of searches then. If there was one since, knn_stats()
+# has the GPUs that took part, if the user named none.
 facts_of_run <- function(backend, devices, num_threads, started,
                          in_tasks = FALSE, before = NULL) {
   if (is.null(started)) {
     return(NULL)
   }
-  if (length(devices) == 0 && !identical(knn_stats(), before)) {
+  if (length(devices) == 0 && backend == "cuda" &&
+        !identical(session$num_searches, before)) {
     devices <- knn_stats()$devices
   }
   list(
-    seconds = as.double(Sys.time() - started, units = "secs"),
+    seconds = seconds_since(started),
     devices = devices, num_threads = num_threads, in_tasks = in_tasks
   )
 }

@@ -761,6 +761,16 @@ BEGIN_RCPP
     return R_NilValue;
 END_RCPP
 }
+// cpp_held_bytes
+Rcpp::List cpp_held_bytes(SEXP handle);
+RcppExport SEXP _fsknn_cpp_held_bytes(SEXP handleSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type handle(handleSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_held_bytes(handle));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_num_held
 int cpp_num_held();
 RcppExport SEXP _fsknn_cpp_num_held() {
@@ -1467,6 +1477,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_unlock_host", (DL_FUNC) &_fsknn_cpp_unlock_host, 1},
     {"_fsknn_cpp_hold_points", (DL_FUNC) &_fsknn_cpp_hold_points, 2},
     {"_fsknn_cpp_give_back_held", (DL_FUNC) &_fsknn_cpp_give_back_held, 1},
+    {"_fsknn_cpp_held_bytes", (DL_FUNC) &_fsknn_cpp_held_bytes, 1},
     {"_fsknn_cpp_num_held", (DL_FUNC) &_fsknn_cpp_num_held, 0},
     {"_fsknn_cpp_impute", (DL_FUNC) &_fsknn_cpp_impute, 7},
     {"_fsknn_cpp_count_missing", (DL_FUNC) &_fsknn_cpp_count_missing, 2},

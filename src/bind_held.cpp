@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/contract/scaling.hpp"
+#include "cpu/search/engine.hpp"
 #include "cpu/search/held.hpp"
 #include "cuda/backend.hpp"
 
@@ -89,7 +90,17 @@ const RowSource& Held::choose_features(
 
 bool Held::is_ours() const { return process_ == static_cast<long>(getpid()); }
 
-void Held::prepare_for(bool on_gpu, Request& request) {
+double Held::bytes_on_cpu() const {
+  return backends_->cpu == nullptr ? 0.0 : backends_->cpu->bytes();
+}
+
+std::vector<cuda::HeldPoints::BytesOn> Held::bytes_on_gpus() const {
+  if (backends_->cuda == nullptr) return {};
+  return backends_->cuda->bytes();
+}
+
+void Held::prepare_for(bool on_gpu, Request& request,
+                       const RowSource* queries) {
   Backends& b = *backends_;
   if (request.na_pairwise) throw HandleFailure(HandleFailure::Why::pairwise);
   if (same(request.weights.get(), b.asked.weights.get()))
@@ -104,6 +115,11 @@ void Held::prepare_for(bool on_gpu, Request& request) {
   if (!as_before) b.cpu.reset();
   if (request.devices != b.asked.devices) b.cuda.reset();
   b.asked = request;
+  if (!on_gpu)
+    request.num_threads = cpu::threads_for(
+        request.num_threads,
+        (queries != nullptr ? *queries : *source_).num_points(),
+        source_->num_points(), source_->num_features());
   if (on_gpu && b.cuda == nullptr)
     b.cuda.reset(new cuda::HeldPoints(request, *source_));
   if (!on_gpu && b.cpu == nullptr)
@@ -116,7 +132,7 @@ void Held::prepare_for(bool on_gpu, Request& request) {
 void Held::find_neighbours(bool on_gpu, Request& request,
                            const RowSource* queries, const Neighbours& out,
                            Progress* progress, Stats* stats) {
-  prepare_for(on_gpu, request);
+  prepare_for(on_gpu, request, queries);
   if (on_gpu)
     backends_->cuda->find_neighbours(request, queries, out, progress, stats);
   else
@@ -126,7 +142,7 @@ void Held::find_neighbours(bool on_gpu, Request& request,
 void Held::find_within(bool on_gpu, Request& request, const Within& within,
                        const RowSource* queries, WithinAnswer& answer,
                        Progress* progress, Stats* stats) {
-  prepare_for(on_gpu, request);
+  prepare_for(on_gpu, request, queries);
   if (on_gpu)
     backends_->cuda->find_within(request, within, queries, answer, progress,
                                  stats);
@@ -166,6 +182,23 @@ Rcpp::List cpp_hold_points(SEXP x, Rcpp::List request) {
 void cpp_give_back_held(SEXP handle) {
   if (!Rf_isNull(handle)) return bind::give_back(handle);
   while (!bind::handles().empty()) bind::give_back(*bind::handles().begin());
+}
+
+// The bytes that held points take: on the CPU, and on each GPU that has some,
+// with the GPU's number from 1.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_held_bytes(SEXP handle) {
+  return bind::guarded([&] {
+    const bind::Held* const held = bind::held_points(handle);
+    Rcpp::IntegerVector gpus;
+    Rcpp::NumericVector bytes;
+    for (const auto& on : held->bytes_on_gpus()) {
+      gpus.push_back(on.row + 1);
+      bytes.push_back(on.bytes);
+    }
+    return Rcpp::List::create(Rcpp::_["cpu"] = held->bytes_on_cpu(),
+                              Rcpp::_["gpus"] = gpus, Rcpp::_["bytes"] = bytes);
+  });
 }
 
 // [[Rcpp::export(rng = false)]]

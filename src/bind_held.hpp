@@ -6,6 +6,7 @@
 
 #include "bind_common.hpp"
 #include "core/search/within.hpp"
+#include "cuda/backend.hpp"
 
 namespace fsknn {
 namespace bind {
@@ -27,6 +28,10 @@ class Held {
   /// threads.
   bool is_ours() const;
 
+  /// The memory that the points take where they are prepared, besides the data.
+  double bytes_on_cpu() const;
+  std::vector<cuda::HeldPoints::BytesOn> bytes_on_gpus() const;
+
   // These replace weights and covariates of the request by equal ones that the
   // points were prepared with.
 
@@ -38,7 +43,7 @@ class Held {
 
  private:
   struct Backends;
-  void prepare_for(bool on_gpu, Request& request);
+  void prepare_for(bool on_gpu, Request& request, const RowSource* queries);
 
   const long process_;
   const SEXP x_;

@@ -67,6 +67,8 @@ void HeldPoints::find_neighbours(const Request&, const RowSource*,
 void HeldPoints::find_within(const Request&, const Within&, const RowSource*,
                              WithinAnswer&, Progress*, Stats*) {}
 
+std::vector<HeldPoints::BytesOn> HeldPoints::bytes() const { return {}; }
+
 void give_back_kept() noexcept {}
 
 void prepared_rows(const Request&, const RowSource&,

@@ -128,6 +128,14 @@ class HeldPoints {
                    const RowSource* queries, WithinAnswer& answer,
                    Progress* progress, Stats* stats);
 
+  /// The memory of these points on a device, with its row from 0.
+  struct BytesOn {
+    int row;
+    double bytes;
+  };
+  /// Devices that hold none are left out.
+  std::vector<BytesOn> bytes() const;
+
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;

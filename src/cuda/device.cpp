@@ -3,5 +3,6 @@
 #include "cuda/device/check.cpp"
 #include "cuda/device/devices.cpp"
 #include "cuda/device/driver.cpp"
+#include "cuda/device/spares.cpp"
 #include "cuda/device/staging.cpp"
 #include "cuda/exact/answer.cpp"

@@ -143,6 +143,25 @@ TEST_CASE("points are not kept for few queries") {
   CHECK_FALSE(plan_cuda(input(8192, 295, 20, 1, 0, 1), modern(140e9)).streamed);
 }
 
+TEST_CASE("held points have one filter for any number of queries") {
+  for (const bool unit : {true, false}) {
+    std::string form;
+    for (const std::int64_t queries : {1, 16, 65, 300, 100000}) {
+      PlanInput in = input(100000, 295, 20, 1, 0, queries);
+      in.filter = unit ? FilterKind::product : FilterKind::difference;
+      in.unit_dot = unit;
+      in.held = true;
+      const auto plan = plan_cuda(in, modern(140e9));
+      CHECK(plan.filtered);
+      CHECK_FALSE(plan.streamed);
+      if (form.empty()) form = plan.filter;
+      CHECK(plan.filter == form);
+      in.held = false;
+      CHECK(plan_cuda(in, modern(140e9)).filtered == (queries >= 256));
+    }
+  }
+}
+
 TEST_CASE("chunks are smaller where there are very many features") {
   CHECK(plan_cuda(input(100000, 50000, 20, 1), {}).chunk_size <
         plan_cuda(input(100000, 300, 20, 1), {}).chunk_size);

@@ -86,9 +86,11 @@ TEST_CASE("held points answer every search as if it were the only one") {
       cpu::HeldPoints held(r, points);
       CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign) + ", " +
               m.name);
-      for (const std::int64_t k : {3, 11}) {
+      for (const std::int64_t k : {3, 11, 4}) {
         r.k = k;
-        r.chunk_size = k == 3 ? 0 : 48;
+        r.chunk_size = k == 11 ? 48 : 0;
+        // In the order of keys, which are kept, and then without them.
+        r.instruction_set = k == 11 ? "auto/sorted" : "auto";
         CHECK(nearest_agree(held, r, points, nullptr));
         // Queries near the points, beyond the scale, far beyond it, few, and
         // near again.
@@ -104,6 +106,53 @@ TEST_CASE("held points answer every search as if it were the only one") {
         CHECK(within_agree(held, r, 0.7, points, nullptr));
         CHECK(nearest_agree(held, r, points, nullptr));
       }
+    }
+  }
+}
+
+TEST_CASE("few queries are filtered once the points are packed") {
+  const Matrix any = normal("normal", 150, 13, 5);
+  const Matrix few_values = normal("queries", 4, 13, 31);
+  for (const MetricEntry& metric : all_metrics()) {
+    const Matrix m = fit(metric, any), few = fit(metric, few_values);
+    const Matrix far = times(few, 1e9);
+    const auto points = m.source(), queries = few.source(),
+               far_queries = far.source();
+    Request r;
+    r.metric = &metric;
+    r.k = 6;
+    CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign));
+    cpu::HeldPoints held(r, points);
+    const auto pairs_of = [&](const RowSource& asked) {
+      Answer expected(4, r.k), found(4, r.k);
+      brute_force(r, points, &asked, expected.view);
+      Stats stats;
+      held.find_neighbours(r, &asked, found.view, nullptr, &stats);
+      CHECK(found == expected);
+      return stats.pairs_filtered;
+    };
+    CHECK(pairs_of(queries) == 0);
+    CHECK(nearest_agree(held, r, points, nullptr));
+    const double filtered = metric.filter == FilterKind::none ? 0 : 600;
+    CHECK(pairs_of(queries) == filtered);
+    // The filter of lists stays while others are searched for.
+    CHECK(within_agree(held, r, 0.7, points, nullptr));
+    const double bytes = held.bytes();
+    CHECK(bytes > 8.0 * 150 * 13);
+    for (const std::int64_t k : {6, 2}) {
+      r.k = k;
+      CHECK(pairs_of(queries) == filtered);
+      CHECK(within_agree(held, r, 0.7, points, &queries));
+      CHECK(pairs_of(queries) == filtered);
+      CHECK(held.bytes() == bytes);
+    }
+    // Few queries beyond the scale do not pack the points again.
+    const double of_far = pairs_of(far_queries);
+    if (metric.filter == FilterKind::difference ||
+        metric.filter == FilterKind::largest) {
+      CHECK(of_far == 0);
+      CHECK(pairs_of(queries) == filtered);
+      CHECK(held.bytes() == bytes);
     }
   }
 }

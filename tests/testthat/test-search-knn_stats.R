@@ -144,7 +144,7 @@ test_that("the facts print", {
     backend = "cpu", metric = "pearson", sign = "absolute", k = 5L,
     devices = integer()
   )
-  on_cpu <- fsknn:::new_stats(matrix(0, 1415, 3), NULL, request, stats, 0.53)
+  on_cpu <- fsknn:::new_stats(c(1415L, 3L), 0L, request, stats, 0.53)
   request$backend <- "cuda"
   request$devices <- c(2L, 3L)
   stats$num_devices <- 2L
@@ -156,14 +156,12 @@ test_that("the facts print", {
   stats$streamed <- TRUE
   stats$bytes_device <- 3 * 2^30
   stats$seconds_device <- 0.25
-  on_gpus <- fsknn:::new_stats(
-    matrix(0, 1415, 3), matrix(0, 10, 3), request, stats, 0.53
-  )
+  on_gpus <- fsknn:::new_stats(c(1415L, 3L), 10L, request, stats, 0.53)
   expect_snapshot({
     on_cpu
     on_gpus
   })
   request$devices <- integer()
-  all_gpus <- fsknn:::new_stats(matrix(0, 9, 3), NULL, request, stats, 0.53)
+  all_gpus <- fsknn:::new_stats(c(9L, 3L), 0L, request, stats, 0.53)
   expect_identical(all_gpus$devices, 1:2)
 })

@@ -35,6 +35,10 @@ struct PreparedPoints {
 
   std::int64_t size() const { return order.num_active(); }
   bool held() const { return source == nullptr; }
+  double bytes() const {
+    return 8.0 * static_cast<double>(rows.size() + sums.size()) +
+           4.0 * static_cast<double>(order.id.size() + order.place.size());
+  }
   /// For held rows only.
   const double* row(Place place) const {
     return rows.data() + place.value * padded;

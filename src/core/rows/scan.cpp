@@ -131,7 +131,9 @@ MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress,
   const std::int64_t block_rows = rows_per_block(d);
   const std::int64_t num_blocks = (n + block_rows - 1) / block_rows;
   std::vector<MatrixFacts> of_block(static_cast<std::size_t>(num_blocks));
-  const double operations = static_cast<double>(n) * static_cast<double>(d);
+  // To turn an entry of a column into a row costs some nanoseconds.
+  const double operations =
+      4.0 * static_cast<double>(n) * static_cast<double>(d);
   run_pieces(num_blocks, useful_threads(num_threads, operations),
              {progress, 0.0, 0.0}, [&] {
                return [&, rows = Buffer<double>(block_rows * padded),

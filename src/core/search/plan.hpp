@@ -36,6 +36,7 @@ struct PlanInput {
   AskedNumbers asked;           ///< asked_numbers()
   bool all_pairs = false;       ///< asked_for_all_pairs()
   bool rows_made = false;       ///< points are made when read, and not held
+  bool held = false;            ///< GPUs: points stay for further searches
   double bytes_made_from = 0;   ///< GPUs: bytes on each to make such rows
   bool pairwise = false;        ///< missing values: common samples. CPU
   bool on_disk = false;         ///< points, or queries, are read in blocks

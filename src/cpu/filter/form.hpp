@@ -67,6 +67,16 @@ struct FilterRows {
   Buffer<float> square;  ///< [num_places], for forms that need errors
   double error = 0.0;    ///< largest relative rounding error of a row
 
+  double bytes() const {
+    double sum = 2.0 * static_cast<double>(words.size());
+    for (const Buffer<std::int32_t>* numbers :
+         {&panels, &first, &second, &first_upper, &second_upper,
+          &second_likely})
+      sum += 4.0 * static_cast<double>(numbers->size());
+    for (const Buffer<float>* numbers : {&words_error, &square})
+      sum += 4.0 * static_cast<double>(numbers->size());
+    return sum;
+  }
   const std::int32_t* panel(std::int64_t place) const {
     return panels.data() + place / Tile::panel * steps * Tile::panel;
   }

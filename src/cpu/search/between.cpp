@@ -133,7 +133,7 @@ void HeldPoints::find_between(const Request& asked, const Between& between,
   std::vector<Half> halves = {{block_of(fitted), 0}};
   halves[0].block.first_id = id_at(between.a.first);
   if (!alone) {
-    halves.push_back({columns(), between.a.count});
+    halves.push_back({columns(fitted), between.a.count});
     halves[1].block.first_id = id_at(between.b.first);
     halves[1].block.first_place = Place{halves[0].block.size()};
   }
@@ -147,7 +147,8 @@ void HeldPoints::find_between(const Request& asked, const Between& between,
   input.rows_made = !points_.held();
   const Plan plan = plan_cpu(input);
   const DistanceRule rule(*metric_, exponent_);
-  Search search(request, plan, kernels_, rule, scale_, true,
+  const FilterScale& scale = fitted.columns->scale;
+  Search search(request, plan, kernels_, rule, scale, true,
                 alone ? a.size() : a.size() + b.size(), progress);
   std::vector<Search::Meeting> seeds;
   for (const Half& half : halves) {
@@ -168,7 +169,7 @@ void HeldPoints::find_between(const Request& asked, const Between& between,
   stats->pairs_pruned = search.counts().apart;
   stats->pairs_exact = search.counts().exact;
   stats->filter =
-      stats->pairs_filtered > 0 ? scale_.numbers() : FilterNumbers::none;
+      stats->pairs_filtered > 0 ? scale.numbers() : FilterNumbers::none;
   stats->seconds_prepare = prepared;
   stats->seconds_search = searched - prepared;
   stats->seconds_emit = seconds_since(start) - searched;
@@ -183,10 +184,8 @@ void find_between(const Request& asked, const Between& between,
   const BlockRows& later = alone ? a : b;
   Request request = request_of_blocks(asked, points, later);
   if (!alone) request.query_skip = a.rows_of(asked.skip);
-  request.num_threads = useful_threads(
-      asked.num_threads, static_cast<double>(a.num_points()) *
-                             static_cast<double>(later.num_points()) *
-                             static_cast<double>(points.num_features()) / 16);
+  request.num_threads = threads_for(asked.num_threads, a.num_points(),
+                                    later.num_points(), points.num_features());
   HeldPoints(request, later)
       .find_between(request, between, alone ? nullptr : &a, answer, progress,
                     stats);

@@ -1,14 +1,25 @@
 #include "cpu/search/engine.hpp"
 
+#include <algorithm>
+
 #include "core/base/pieces.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/search/by_groups.hpp"
+#include "cpu/kernels/kernels.hpp"
 #include "cpu/missing/masked_search.hpp"
 #include "cpu/search/held.hpp"
 #include "cpu/search/unheld.hpp"
 
 namespace fsknn {
 namespace cpu {
+
+int threads_for(int asked, std::int64_t rows, std::int64_t columns,
+                std::int64_t features) {
+  return useful_threads(
+      asked, static_cast<double>(std::max<std::int64_t>(rows, Tile::rows)) *
+                 static_cast<double>(columns) * static_cast<double>(features) /
+                 16);
+}
 
 void find_neighbours(const Request& given, const RowSource& points,
                      const RowSource* queries, const Neighbours& out,
@@ -24,13 +35,10 @@ void find_neighbours(const Request& given, const RowSource& points,
         });
   if (asked.na_pairwise)
     return find_masked(asked, points, queries, out, progress, stats);
-  const double rows_asked = static_cast<double>(
-      queries != nullptr ? queries->num_points() : points.num_points());
-  // The filter computes some 16 products in one instruction.
   Request request = asked;
-  request.num_threads = useful_threads(
-      asked.num_threads, rows_asked * static_cast<double>(points.num_points()) *
-                             static_cast<double>(points.num_features()) / 16);
+  request.num_threads = threads_for(
+      asked.num_threads, (queries != nullptr ? *queries : points).num_points(),
+      points.num_points(), points.num_features());
   if (few_queries(request, queries))
     return find_for_few(request, points, *queries, out, progress, stats);
   if (points.on_disk() || (queries != nullptr && queries->on_disk()))

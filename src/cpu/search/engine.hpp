@@ -16,6 +16,11 @@
 namespace fsknn {
 namespace cpu {
 
+/// The threads worth starting to compare that many rows and columns. The filter
+/// compares whole tiles of rows, some 16 numbers in one instruction.
+int threads_for(int asked, std::int64_t rows, std::int64_t columns,
+                std::int64_t features);
+
 /// Finds the k nearest neighbours of every point (queries null; self excluded),
 /// or of every query among the points. The answer equals core's brute_force(),
 /// bit for bit. progress and stats may be null.

@@ -59,6 +59,7 @@ HeldPoints::HeldPoints(const Request& asked, const RowSource& points)
       metric_(asked.metric) {
   if (asked.na_pairwise)
     throw std::invalid_argument("points with missing values are not held");
+  unfiltered_.scale.form = &kNoFilter;
 }
 
 void HeldPoints::choose_features(const std::vector<std::int32_t>& numbers) {
@@ -73,39 +74,46 @@ void HeldPoints::choose_features(const std::vector<std::int32_t>& numbers) {
 /// Frees the prepared points and their filter.
 void HeldPoints::forget() {
   is_prepared_ = false;
-  forget_filter();
+  for (std::shared_ptr<Packed>& packed : packed_) packed.reset();
+  keys_ = PointKeys();
+  low_keys_ = std::vector<double>();
+  of_graph_ = of_queries_ = SampledShare();
   points_ = PreparedPoints();
 }
 
-/// A search that fails or is stopped leaves a state from which the next one
-/// starts anew. There is no scale before its rows are packed, and no slack
-/// before all errors are known.
-void HeldPoints::forget_filter() {
-  scale_ = FilterScale();
-  filter_ = FilterRows();
-  error_ = kNoSlack;
+double HeldPoints::bytes() const {
+  double sum = points_.bytes() + 8.0 * static_cast<double>(low_keys_.size()) +
+               16.0 * static_cast<double>(keys_.size());
+  for (int i = 0; i < 2; ++i) {
+    const Packed* const packed = packed_[i].get();
+    if (packed == nullptr || (i == 1 && packed == packed_[0].get())) continue;
+    sum += packed->rows.bytes();
+    if (packed->sorted != nullptr) sum += packed->sorted->filter().bytes();
+  }
+  return sum;
 }
 
-PointBlock HeldPoints::columns() const {
+PointBlock HeldPoints::columns(const Rows& rows) const {
   PointBlock block;
   block.points = &points_;
-  block.filter = &filter_;
+  block.filter = &rows.columns->rows;
+  if (rows.sorted == nullptr) return block;
+  block.sorted =
+      (rows.are_points ? rows.sorted.get() : rows.columns->sorted.get());
+  block.filter = &block.sorted->filter();
+  block.place_at = &block.sorted->place_at();
   return block;
 }
 
 PointBlock HeldPoints::block_of(const Rows& rows) const {
-  if (rows.are_points) return columns();
+  if (rows.are_points) return columns(rows);
   PointBlock block;
   block.points = &rows.points;
   block.filter = &rows.filter;
-  return block;
-}
-
-PointBlock HeldPoints::in_order(PointBlock block, const SortedPoints* sorted) {
-  if (sorted == nullptr) return block;
-  block.filter = &sorted->filter();
-  block.place_at = &sorted->place_at();
-  block.sorted = sorted;
+  if (rows.sorted == nullptr) return block;
+  block.sorted = rows.sorted.get();
+  block.filter = &rows.sorted->filter();
+  block.place_at = &rows.sorted->place_at();
   return block;
 }
 
@@ -145,38 +153,57 @@ void HeldPoints::prepare(const Request& request, Progress* progress) {
   is_prepared_ = true;
 }
 
+/// Whether the packed points serve this use and these rows as they are.
+bool HeldPoints::serves(const Packed* packed, const FilterUse& use,
+                        const Rows& rows, int num_threads) const {
+  return packed != nullptr && packed->use.bits == use.bits &&
+         (rows.are_points || reaches(packed->scale, rows.points, num_threads));
+}
+
 /// Packs points and queries for the filter. If the queries exceed the scale
 /// (reaches(), filter/scale.hpp), both together get a new one, and the points
 /// are packed again. So the bounds hold for any queries. If their errors exceed
-/// the slack, it is widened and the points' numbers are updated. A scale that
-/// was chosen for lists is not used for pairs within a distance, nor the
-/// reverse.
+/// the slack, it is widened and the points' numbers are updated. The best form
+/// for lists may differ from that for pairs within a distance, and then the
+/// points are kept in both.
+///
+/// A search that fails or is stopped leaves nothing that is not finished.
 void HeldPoints::fit_filter(const Request& request, const FilterUse& use,
                             Rows& rows, Progress* progress) {
   const int threads = request.num_threads;
   const PreparedPoints* queries = rows.are_points ? nullptr : &rows.points;
-  if (scale_.form == nullptr || (use.k > 0) != (use_.k > 0) ||
-      use.bits != use_.bits ||
-      (queries != nullptr && !reaches(scale_, *queries, threads))) {
-    forget_filter();
+  std::shared_ptr<Packed>& kept = packed_for(use);
+  if (!serves(kept.get(), use, rows, threads)) {
     FilterScale scale =
         choose_scale(*metric_, DistanceRule(*metric_, exponent_), kernels_,
                      points_, queries, threads, use);
-    use_ = use;
-    filter_ = pack(scale, points_, threads, progress);
-    scale_ = std::move(scale);
+    const std::shared_ptr<Packed>& other = packed_[use.k > 0 ? 1 : 0];
+    kept.reset();
+    if (other != nullptr && other->scale.form == scale.form &&
+        serves(other.get(), use, rows, threads)) {
+      kept = other;
+    } else {
+      const std::shared_ptr<Packed> fresh = std::make_shared<Packed>();
+      fresh->rows = pack(scale, points_, threads, progress);
+      fresh->scale = std::move(scale);
+      fresh->use = use;
+      kept = fresh;
+    }
   }
-  double error = filter_.error;
+  Packed& packed = *kept;
+  double error = packed.rows.error;
   if (queries != nullptr) {
-    rows.filter = pack(scale_, *queries, threads, progress);
+    rows.filter = pack(packed.scale, *queries, threads, progress);
     error = std::max(error, rows.filter.error);
   }
-  if (error > error_) {
-    error_ = error;
-    set_slack(scale_, error, points_.padded);
-    complete(scale_, filter_);
+  if (error > packed.error) {
+    packed.error = error;
+    packed.sorted.reset();
+    set_slack(packed.scale, error, points_.padded);
+    complete(packed.scale, packed.rows);
   }
-  if (queries != nullptr) complete(scale_, rows.filter);
+  if (queries != nullptr) complete(packed.scale, rows.filter);
+  rows.columns = &packed;
 }
 
 HeldPoints::Rows HeldPoints::fit_rows(const Request& request,
@@ -186,6 +213,7 @@ HeldPoints::Rows HeldPoints::fit_rows(const Request& request,
   prepare(request, progress);
   Rows rows;
   rows.are_points = queries == nullptr;
+  rows.columns = &unfiltered_;
   if (queries != nullptr)
     rows.points = prepare_points(*queries, recipe_of(request, exponent_),
                                  request.query_skip, shuffle_queries,
@@ -208,54 +236,70 @@ HeldPoints::Rows HeldPoints::fit(const Request& request,
 HeldPoints::Rows HeldPoints::fit_sorted(const Request& request,
                                         const RowSource* queries, FilterUse use,
                                         const Within* within,
-                                        Progress* progress, Sorted& sorted) {
+                                        Progress* progress) {
   Rows rows = fit_rows(request, queries, progress, false);
-  if (is_empty(rows)) return rows;
-  const PreparedPoints* others = rows.are_points ? nullptr : &rows.points;
-  sorted = look_at_keys(request, others, within, progress);
-  use.share = sorted.share;
-  fit_filter(request, use, rows, progress);
-  if (sorted.kind == KeyKind::none || scale_.form->reach == nullptr)
-    return rows;
   const int threads = request.num_threads;
-  sorted.points.reset(new SortedPoints(
-      sorted.kind, std::move(sorted.point_keys), points_, filter_, threads));
-  if (others != nullptr)
-    sorted.queries.reset(new SortedPoints(sorted.kind,
-                                          std::move(sorted.query_keys), *others,
-                                          rows.filter, threads));
+  // Few queries do not repay the packing of all points.
+  if (is_empty(rows) || (within == nullptr && few_queries(request, queries) &&
+                         !serves(packed_for(use).get(), use, rows, threads)))
+    return rows;
+  const KeyKind kind = key_kind(*metric_);
+  PointKeys query_keys;
+  const double share =
+      share_by_keys(request, rows, within, query_keys, progress);
+  use.share = std::min(share, 1.0);
+  fit_filter(request, use, rows, progress);
+  Packed& packed = *packed_for(use);
+  if (share > 1.0 || packed.scale.form->reach == nullptr) return rows;
+  if (rows.are_points) {
+    rows.sorted.reset(
+        new SortedPoints(kind, keys_, points_, packed.rows, threads));
+    return rows;
+  }
+  if (packed.sorted == nullptr)
+    packed.sorted.reset(
+        new SortedPoints(kind, keys_, points_, packed.rows, threads));
+  rows.sorted.reset(new SortedPoints(kind, std::move(query_keys), rows.points,
+                                     rows.filter, threads));
   return rows;
 }
 
-HeldPoints::Sorted HeldPoints::look_at_keys(const Request& request,
-                                            const PreparedPoints* queries,
-                                            const Within* within,
-                                            Progress* progress) const {
+/// Samples pairs for lists of the same k once: a sample may take longer than
+/// the search of some queries.
+double HeldPoints::share_by_keys(const Request& request, const Rows& rows,
+                                 const Within* within, PointKeys& query_keys,
+                                 Progress* progress) {
+  constexpr double kNotSorted = 2.0;
   const AskedOrder asked = asked_order(request);
   const KeyKind kind = key_kind(*metric_);
-  const PreparedPoints& rows = queries != nullptr ? *queries : points_;
-  Sorted sorted;
-  if (kind == KeyKind::none || asked == AskedOrder::scattered ||
-      (asked == AskedOrder::as_it_pays && !keys_may_pay(rows, points_)))
-    return sorted;
+  if (kind == KeyKind::none || asked == AskedOrder::scattered)
+    return kNotSorted;
+  const bool always = asked == AskedOrder::sorted;
+  SampledShare& known = rows.are_points ? of_graph_ : of_queries_;
+  const bool is_known = within == nullptr && known.k == request.k;
+  if (!always && (is_known ? !keys_pay(known.share)
+                           : !keys_may_pay(points_of(rows), points_)))
+    return kNotSorted;
   const int threads = request.num_threads;
-  sorted.point_keys = keys_of(kind, points_, threads, progress);
-  if (queries != nullptr)
-    sorted.query_keys = keys_of(kind, *queries, threads, progress);
-  const PointKeys& keys =
-      queries != nullptr ? sorted.query_keys : sorted.point_keys;
+  if (keys_.empty()) {
+    keys_ = keys_of(kind, points_, threads, progress);
+    low_keys_ = low_ends(keys_);
+  }
+  if (!rows.are_points)
+    query_keys = keys_of(kind, rows.points, threads, progress);
+  if (is_known) return known.share;
+  const PointKeys& keys = rows.are_points ? keys_ : query_keys;
   const DistanceRule rule(*metric_, exponent_);
-  const double share = share_by_keys(
+  const double share = cpu::share_by_keys(
       kind,
-      within != nullptr
-          ? rows_within(*metric_, rule, limits_of(*within, rows), keys)
-          : sampled_rows(*metric_, rule, kernels_, points_, queries, keys,
-                         request.k),
-      sorted.point_keys);
-  if (asked == AskedOrder::as_it_pays && !keys_pay(share)) return Sorted();
-  sorted.kind = kind;
-  sorted.share = share;
-  return sorted;
+      within != nullptr ? rows_within(*metric_, rule,
+                                      limits_of(*within, points_of(rows)), keys)
+                        : sampled_rows(*metric_, rule, kernels_, points_,
+                                       rows.are_points ? nullptr : &rows.points,
+                                       keys, request.k),
+      low_keys_);
+  if (within == nullptr) known = {request.k, share};
+  return always || keys_pay(share) ? share : kNotSorted;
 }
 
 void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
@@ -265,17 +309,13 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
   if (request.groups != nullptr && queries != nullptr)
     throw std::invalid_argument("queries by groups are no search of this");
   const Clock::time_point start = Clock::now();
-  const bool filtered = !few_queries(request, queries);
   const FilterUse use = use_for_lists(request);
-  Sorted sorted;
-  const bool by_keys = filtered && request.groups == nullptr;
-  const Rows fitted =
-      by_keys ? fit_sorted(request, queries, use, nullptr, progress, sorted)
-              : fit(request, queries, filtered ? &use : nullptr, progress);
-  SortedPoints* const sorted_rows =
-      fitted.are_points ? sorted.points.get() : sorted.queries.get();
-  const PointBlock all_columns = in_order(columns(), sorted.points.get());
-  const PointBlock all_rows = in_order(block_of(fitted), sorted_rows);
+  const Rows fitted = request.groups == nullptr
+                          ? fit_sorted(request, queries, use, nullptr, progress)
+                          : fit(request, queries, &use, progress);
+  const FilterScale& scale = fitted.columns->scale;
+  const PointBlock all_columns = columns(fitted);
+  const PointBlock all_rows = block_of(fitted);
   if (all_rows.size() == 0) {
     for (std::int64_t i = 0; i < out.rows; ++i)
       emit_missing(out, AnswerRow::of(i), request.k);
@@ -286,26 +326,23 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
   input.rows_made = !points_.held();
   const Plan plan = plan_cpu(input);
   const DistanceRule rule(*metric_, exponent_);
-  FilterScale none;
-  none.form = &kNoFilter;
-  tell_chosen(progress, {filtered ? scale_.numbers() : FilterNumbers::none,
-                         sorted_rows != nullptr});
-  Search search(request, plan, kernels_, rule, filtered ? scale_ : none,
-                fitted.are_points, all_rows.size(), progress);
+  tell_chosen(progress, {scale.numbers(), fitted.sorted != nullptr});
+  Search search(request, plan, kernels_, rule, scale, fitted.are_points,
+                all_rows.size(), progress);
   const double prepared = seconds_since(start);
   std::int64_t redone = 0;
   if (request.groups != nullptr) {
-    meet_groups(request, search);
+    meet_groups(request, columns(fitted), search);
   } else {
     search.seed({{&all_rows, &all_columns}}, kPrepared, kSeeded,
                 asked_for_haste(request) ? Search::Seeds::hasty
                                          : Search::Seeds::likely);
-    if (sorted_rows != nullptr) {
+    if (fitted.sorted != nullptr) {
       std::vector<double> limit(static_cast<std::size_t>(all_rows.size()));
       for (std::int64_t at = 0; at < all_rows.size(); ++at)
         limit[static_cast<std::size_t>(all_rows.place(at).value)] =
             search.limit(all_rows, at);
-      sorted_rows->sort_by_limits(limit);
+      fitted.sorted->sort_by_limits(limit);
     }
     search.meet({{&all_rows, &all_columns}}, kSeeded, 1.0);
     redone = search.fill_short({&all_rows, &all_columns});
@@ -317,20 +354,21 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
   note(stats, search.counts(), prepared, searched, seconds_since(start));
   if (stats == nullptr) return;
   stats->filter =
-      stats->pairs_filtered > 0 ? scale_.numbers() : FilterNumbers::none;
+      stats->pairs_filtered > 0 ? scale.numbers() : FilterNumbers::none;
   stats->rows_recomputed = static_cast<double>(redone);
 }
 
 /// Compares every two groups of the points, and a group with itself where its
 /// points have neighbours there. Both points of a pair collect what they find
 /// in lists of their own, so that each pair is compared once.
-void HeldPoints::meet_groups(const Request& request, Search& search) const {
+void HeldPoints::meet_groups(const Request& request, const PointBlock& all,
+                             Search& search) const {
   const PointGroups& groups = *request.groups;
   const std::size_t count = static_cast<std::size_t>(groups.count());
   const bool each = groups.lists() == PointGroups::Lists::each;
   const bool together = groups.lists() == PointGroups::Lists::together;
   if (together && count > kMostGroupsMet)
-    return search.meet_apart(columns(), kPrepared, 1.0);
+    return search.meet_apart(all, kPrepared, 1.0);
   std::vector<std::vector<std::int32_t>> places(count);
   for (std::int32_t p = 0; p < points_.size(); ++p) {
     const PointId id = points_.order.id_at(Place{p});
@@ -341,7 +379,7 @@ void HeldPoints::meet_groups(const Request& request, Search& search) const {
   std::vector<FilterRows> filter(count);
   std::vector<PointBlock> block(count);
   for (std::size_t g = 0; g < count; ++g) {
-    filter[g] = reordered(filter_, places[g], request.num_threads);
+    filter[g] = reordered(*all.filter, places[g], request.num_threads);
     block[g].points = &points_;
     block[g].filter = &filter[g];
     block[g].place_at = &places[g];
@@ -373,15 +411,13 @@ void HeldPoints::find_within(const Request& asked, const Within& within,
                              Progress* progress, Stats* stats) {
   const Request request = suited_to(asked, queries);
   const Clock::time_point start = Clock::now();
-  Sorted sorted;
-  const Rows fitted = fit_sorted(request, queries, use_within(request), &within,
-                                 progress, sorted);
-  SortedPoints* const sorted_rows =
-      fitted.are_points ? sorted.points.get() : sorted.queries.get();
-  if (sorted_rows != nullptr)
-    sorted_rows->sort_by_limits(limits_of(within, *block_of(fitted).points));
-  const PointBlock all_columns = in_order(columns(), sorted.points.get());
-  const PointBlock all_rows = in_order(block_of(fitted), sorted_rows);
+  const Rows fitted =
+      fit_sorted(request, queries, use_within(request), &within, progress);
+  if (fitted.sorted != nullptr)
+    fitted.sorted->sort_by_limits(limits_of(within, points_of(fitted)));
+  const FilterScale& scale = fitted.columns->scale;
+  const PointBlock all_columns = columns(fitted);
+  const PointBlock all_rows = block_of(fitted);
   WithinCollector collector(
       request, within, (queries != nullptr ? *queries : whole_).num_points(),
       fitted.are_points);
@@ -395,7 +431,7 @@ void HeldPoints::find_within(const Request& asked, const Within& within,
   input.rows_made = !points_.held();
   const Plan plan = plan_cpu(input);
   const DistanceRule rule(*metric_, exponent_);
-  WithinSearch search(request, within, plan, kernels_, rule, scale_, all_rows,
+  WithinSearch search(request, within, plan, kernels_, rule, scale, all_rows,
                       all_columns, progress);
   const double prepared = seconds_since(start);
   search.run(collector, 0.0, 0.5);
@@ -403,7 +439,7 @@ void HeldPoints::find_within(const Request& asked, const Within& within,
   const double searched = seconds_since(start);
   collector.finish();
   note(stats, search.counts(), prepared, searched, seconds_since(start));
-  if (stats != nullptr) stats->filter = scale_.numbers();
+  if (stats != nullptr) stats->filter = scale.numbers();
 }
 
 }  // namespace cpu

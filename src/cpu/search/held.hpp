@@ -59,46 +59,74 @@ class HeldPoints {
                     const BlockRows* others, WithinRows& answer,
                     Progress* progress, Stats* stats);
 
+  /// The memory of the prepared points.
+  double bytes() const;
+
  private:
+  /// The points in a filter's form.
+  struct Packed {
+    FilterScale scale;
+    FilterUse use;  ///< the use for which the scale was chosen
+    FilterRows rows;
+    double error = kNoSlack;  ///< the error that the scale's slack covers
+    /// The same in the order of their keys, for queries; null: not needed so
+    /// far.
+    std::unique_ptr<const SortedPoints> sorted;
+  };
   /// The points (or queries) whose neighbours are searched for.
   struct Rows {
     bool are_points = false;
     PreparedPoints points;  ///< only if these are queries
     FilterRows filter;
+    /// The points in the same form.
+    const Packed* columns = nullptr;
+    /// The rows in the order of their keys; null: rows and points are in the
+    /// order of their places.
+    std::unique_ptr<SortedPoints> sorted;
   };
-  /// Points in the order of their keys, where that pays.
-  struct Sorted {
-    KeyKind kind = KeyKind::none;
-    double share = 1.0;  ///< estimated share of pairs that keys do not prune
-    PointKeys point_keys, query_keys;
-    std::unique_ptr<SortedPoints> points, queries;
+  /// The share of pairs that the points' keys do not prune, as it was sampled
+  /// for lists of k neighbours.
+  struct SampledShare {
+    std::int64_t k = 0;
+    double share = 1.0;
   };
   const RowSource& source() const { return some_ ? *some_ : whole_; }
   void forget();
-  void forget_filter();
   /// use is null if nothing is filtered.
   Rows fit(const Request& request, const RowSource* queries,
            const FilterUse* use, Progress* progress,
            bool shuffle_queries = false);
-  /// As fit(), for a search that may use the order of the keys.
+  /// As fit(), for a search that may use the order of the keys. within: null
+  /// for lists.
   Rows fit_sorted(const Request& request, const RowSource* queries,
-                  FilterUse use, const Within* within, Progress* progress,
-                  Sorted& sorted);
+                  FilterUse use, const Within* within, Progress* progress);
   Rows fit_rows(const Request& request, const RowSource* queries,
                 Progress* progress, bool shuffle_queries);
-  Sorted look_at_keys(const Request& request, const PreparedPoints* queries,
-                      const Within* within, Progress* progress) const;
+  /// Returns the share of pairs to filter if the order of the keys pays, or
+  /// more than 1. query_keys: set for queries.
+  double share_by_keys(const Request& request, const Rows& rows,
+                       const Within* within, PointKeys& query_keys,
+                       Progress* progress);
   bool is_empty(const Rows& rows) const {
     return points_.size() == 0 || (!rows.are_points && rows.points.size() == 0);
   }
   Request suited_to(const Request& asked, const RowSource* queries);
   void prepare(const Request& request, Progress* progress);
+  /// The points as they are packed for this use; may be null.
+  std::shared_ptr<Packed>& packed_for(const FilterUse& use) {
+    return packed_[use.k > 0 ? 0 : 1];
+  }
+  bool serves(const Packed* packed, const FilterUse& use, const Rows& rows,
+              int num_threads) const;
   void fit_filter(const Request& request, const FilterUse& use, Rows& rows,
                   Progress* progress);
-  void meet_groups(const Request& request, Search& search) const;
-  PointBlock columns() const;
+  void meet_groups(const Request& request, const PointBlock& all,
+                   Search& search) const;
+  const PreparedPoints& points_of(const Rows& rows) const {
+    return rows.are_points ? points_ : rows.points;
+  }
+  PointBlock columns(const Rows& rows) const;
   PointBlock block_of(const Rows& rows) const;
-  static PointBlock in_order(PointBlock block, const SortedPoints* sorted);
 
   const RowSource& whole_;
   std::unique_ptr<FeatureSubset> some_;  ///< null: all features count
@@ -113,11 +141,14 @@ class HeldPoints {
   const MetricEntry* metric_;  ///< the metric by which they are prepared
   int exponent_ = 0;
   PreparedPoints points_;
-  FilterScale scale_;  ///< has no form until it is chosen
-  FilterUse use_;      ///< the use for which the scale was chosen
-  FilterRows filter_;
   static constexpr double kNoSlack = -1.0;
-  double error_ = kNoSlack;  ///< the error that the scale's slack covers
+  Packed unfiltered_;  ///< the form of a search without a filter
+  /// For lists and for pairs within a distance: the same, if both have the
+  /// same form.
+  std::shared_ptr<Packed> packed_[2];
+  PointKeys keys_;  ///< of the points; empty until they are needed
+  std::vector<double> low_keys_;  ///< their lower ends, ascending
+  SampledShare of_graph_, of_queries_;
 };
 
 }  // namespace cpu

@@ -74,13 +74,17 @@ std::vector<KeyedRow> rows_within(const MetricEntry& metric,
   return rows;
 }
 
-double share_by_keys(KeyKind kind, const std::vector<KeyedRow>& rows,
-                     const PointKeys& keys) {
-  if (keys.empty() || rows.empty()) return 1.0;
+std::vector<double> low_ends(const PointKeys& keys) {
   std::vector<double> low;
   low.reserve(keys.size());
   for (const KeyRange& key : keys) low.push_back(key.low);
   std::sort(low.begin(), low.end());
+  return low;
+}
+
+double share_by_keys(KeyKind kind, const std::vector<KeyedRow>& rows,
+                     const std::vector<double>& low) {
+  if (low.empty() || rows.empty()) return 1.0;
   // first to end are the keys that this row's key does not prune. If all of one
   // side remain, the range extends to that end of the points.
   double left = 0.0;
@@ -99,10 +103,10 @@ double share_by_keys(KeyKind kind, const std::vector<KeyedRow>& rows,
   }
   const double pairs = static_cast<double>(rows.size()) *
                        static_cast<double>(rows.size()) *
-                       static_cast<double>(keys.size());
+                       static_cast<double>(low.size());
   // Tiles hold rows whose keys differ by up to a stratum, which adds pairs.
   const double wide =
-      2.0 * static_cast<double>(kStratum) / static_cast<double>(keys.size());
+      2.0 * static_cast<double>(kStratum) / static_cast<double>(low.size());
   return std::min(1.0, left / pairs + std::min(wide, 2.0 / kStrata));
 }
 

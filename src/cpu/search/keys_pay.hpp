@@ -38,10 +38,13 @@ std::vector<KeyedRow> rows_within(const MetricEntry& metric,
                                   const std::vector<double>& limit,
                                   const PointKeys& keys);
 
+/// The lower ends of keys, ascending.
+std::vector<double> low_ends(const PointKeys& keys);
+
 /// Estimates the share of pairs, between rows like these and points with these
-/// keys, that is in tiles which keys do not prune.
+/// low_ends(), that is in tiles which keys do not prune.
 double share_by_keys(KeyKind kind, const std::vector<KeyedRow>& rows,
-                     const PointKeys& keys);
+                     const std::vector<double>& low);
 
 /// Whether a search has enough pairs for keys to pay at all.
 bool keys_may_pay(const PreparedPoints& rows, const PreparedPoints& points);

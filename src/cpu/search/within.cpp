@@ -1,6 +1,5 @@
 #include "cpu/search/engine.hpp"
 
-#include "core/base/pieces.hpp"
 #include "core/rows/prepared.hpp"
 #include "cpu/missing/masked_search.hpp"
 #include "cpu/search/held.hpp"
@@ -17,10 +16,8 @@ void find_within(const Request& given, const Within& within,
                               stats);
   const RowSource& asked_for = queries != nullptr ? *queries : points;
   Request request = asked;
-  request.num_threads = useful_threads(
-      asked.num_threads, static_cast<double>(asked_for.num_points()) *
-                             static_cast<double>(points.num_points()) *
-                             static_cast<double>(points.num_features()) / 16);
+  request.num_threads = threads_for(asked.num_threads, asked_for.num_points(),
+                                    points.num_points(), points.num_features());
   check_sample(request, within, points, queries);
   HeldPoints(request, points)
       .find_within(request, within, queries, answer, progress, stats);

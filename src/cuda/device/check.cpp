@@ -8,6 +8,7 @@
 
 #include "core/base/errors.hpp"
 #include "cuda/device/faults.hpp"
+#include "cuda/device/spares.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -39,11 +40,6 @@ bool is_sticky(cudaError_t code) {
   };
   return std::find(std::begin(sticky), std::end(sticky), code) !=
          std::end(sticky);
-}
-
-int device_if_any() {
-  int device = -1;
-  return cudaGetDevice(&device) == cudaSuccess ? device : -1;
 }
 
 double bytes_free_now() {
@@ -97,6 +93,11 @@ int current_device() {
   return device;
 }
 
+int device_if_any() noexcept {
+  int device = -1;
+  return cudaGetDevice(&device) == cudaSuccess ? device : -1;
+}
+
 int attribute_of(cudaDeviceAttr which, int device) {
   int value = 0;
   CUDA_CHECK(cudaDeviceGetAttribute(&value, which, device));
@@ -121,14 +122,22 @@ void check_allocation(cudaError_t code, double bytes) {
 }
 
 Allocation allocate(double bytes) {
-  Allocation made;
-  made.bytes = bytes;
-  made.device = device_if_any();
   const std::size_t size = bytes > 1e18 ? 0 : static_cast<std::size_t>(bytes);
-  check_allocation(injected("cudaMalloc") ? fault_error()
-                   : size == 0            ? cudaErrorMemoryAllocation
-                                          : cudaMalloc(&made.data, size),
-                   bytes);
+  Allocation made;
+  const auto code = [&] {
+    if (injected("cudaMalloc")) return fault_error();
+    if (size == 0) return cudaErrorMemoryAllocation;
+    made = take_spare(bytes);
+    if (made.data != nullptr) return cudaSuccess;
+    made.device = device_if_any();
+    made.bytes = made.room = bytes;
+    const cudaError_t first = cudaMalloc(&made.data, size);
+    if (first != cudaErrorMemoryAllocation || !free_spares(made.device))
+      return first;
+    cudaGetLastError();
+    return cudaMalloc(&made.data, size);
+  };
+  check_allocation(code(), bytes);
   const std::lock_guard<std::mutex> hold(failure_guard);
   Held& held = held_on[made.device];
   held.now += bytes;
@@ -138,7 +147,7 @@ Allocation allocate(double bytes) {
 
 void give_back(const Allocation& allocation) noexcept {
   if (allocation.data == nullptr) return;
-  cudaFree(allocation.data);
+  if (!keep_spare(allocation)) cudaFree(allocation.data);
   const std::lock_guard<std::mutex> hold(failure_guard);
   held_on[allocation.device].now -= allocation.bytes;
 }

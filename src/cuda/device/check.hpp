@@ -21,6 +21,7 @@ void check(cudaError_t code, const char* call, const char* file, int line,
 
 /// CUDA's number of the current device, and an attribute of a device.
 int current_device();
+int device_if_any() noexcept;  ///< -1: CUDA fails
 int attribute_of(cudaDeviceAttr which, int device);
 int multiprocessors_here();  ///< of the current device
 
@@ -44,6 +45,7 @@ inline bool injected(const char* call, int device = kCurrentDevice) {
 struct Allocation {
   void* data = nullptr;
   double bytes = 0;
+  double room = 0;  ///< the bytes there, at least `bytes`
   int device = -1;
 };
 Allocation allocate(double bytes);

@@ -193,7 +193,9 @@ std::vector<Device> start_devices(const std::vector<int>& rows) {
   Workers workers(nullptr, 1);
   workers.run(static_cast<int>(these.size()), [&](int w) {
     Device& device = these[static_cast<std::size_t>(w)];
-    device.bytes_free = bytes_free_on(device.cuda_id);
+    // What is kept for the next search is reused, or freed for another use.
+    device.bytes_free =
+        bytes_free_on(device.cuda_id) + bytes_spare(device.cuda_id);
   });
   return these;
 }

@@ -11,6 +11,7 @@
 #include "core/base/errors.hpp"
 #include "cuda/device/check.hpp"
 #include "cuda/device/driver.hpp"
+#include "cuda/device/spares.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -117,17 +118,21 @@ class PinnedBuffer {
 
 class Stream {
  public:
-  Stream() {
-    CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  Stream() : device_(device_if_any()), stream_(take_spare_stream()) {
+    if (stream_ == nullptr)
+      CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
-  ~Stream() { cudaStreamDestroy(stream_); }
+  ~Stream() {
+    if (!keep_spare_stream(stream_, device_)) cudaStreamDestroy(stream_);
+  }
 
   cudaStream_t get() const { return stream_; }
   void wait() const { CUDA_CHECK(cudaStreamSynchronize(stream_)); }
 
  private:
+  const int device_;
   cudaStream_t stream_ = nullptr;
 };
 

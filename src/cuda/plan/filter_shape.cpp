@@ -57,7 +57,9 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
   asked.unit = in.unit_dot;
   asked.squares = in.squares;
   asked.num_points = in.num_points;
-  asked.num_rows = in.num_queries > 0 ? in.num_queries : in.num_points;
+  // Held points keep one form, which serves any number of queries.
+  asked.num_rows =
+      in.num_queries > 0 && !in.held ? in.num_queries : in.num_points;
   asked.num_features = in.num_features;
   asked.k = in.k;
   asked.asked = in.asked;

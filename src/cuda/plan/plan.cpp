@@ -109,7 +109,7 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
     return usable <= 0 || p.bytes_peak <= usable;
   };
   // Each point is needed once, so that none is kept.
-  if (in.num_queries > 0 && in.num_queries <= kFewQueries &&
+  if (!in.held && in.num_queries > 0 && in.num_queries <= kFewQueries &&
       in.num_points > kLargestChunk)
     return {plan_all_pairs_panels(in, usable), {}, {}};
   // Computes all pairs in doubles, on tensor cores or, if these lack memory,

@@ -37,7 +37,7 @@ std::int64_t rows_of_panel(const PlanInput& in, double row_bytes,
 /// The number of rows recomputed in doubles at a time, by the memory that they
 /// take.
 std::int64_t rows_recomputed(const PlanInput& in, const FilterStreaming& s,
-                         double row_bytes, double bytes_usable) {
+                             double row_bytes, double bytes_usable) {
   return rows_in(4 * bytes_of_piece(bytes_usable),
                  row_bytes + static_cast<double>(s.stream_rows) * 8 +
                      static_cast<double>(in.k) * 20,

@@ -49,6 +49,7 @@ CudaPlan make_plan(const Request& request, const RowSource& points,
   if (request.covariates != nullptr)
     input.bytes_made_from += 2.0 * request.covariates->bytes();
   input.num_workers = gpus.count();
+  input.held = store.held();
   input.correlation = out.correlation != nullptr;
   const CudaPlan plan = plan_cuda(input, facts);
   check_fits(plan, facts.bytes_usable(), gpus.id(0));
@@ -223,7 +224,8 @@ void find_with_store(const Request& asked, const RowSource& points,
   const MetricEntry& metric = *request.metric;
   const int exponent =
       common_exponent(request, points, queries, request.num_threads);
-  const PlacedPoints columns(points, request.skip, plan.filtered);
+  const PlacedPoints& columns =
+      store.placed(points, request.skip, plan.filtered);
   PlacedPoints own_rows, in_panels;
   if (plan.filtered && plan.streamed)
     in_panels = PlacedPoints(points, request.skip, false);

@@ -5,6 +5,7 @@
 
 #include "core/rows/subset.hpp"
 #include "cuda/backend.hpp"
+#include "cuda/device/spares.hpp"
 #include "cuda/device/used_devices.hpp"
 #include "cuda/plan/gpu_facts.hpp"
 #include "cuda/prepare/held_rows.hpp"
@@ -46,6 +47,17 @@ class HeldPoints::Impl {
     features_ = numbers;
   }
 
+  std::vector<BytesOn> bytes() const {
+    std::vector<BytesOn> all;
+    for (const Device& gpu : devices()) {
+      double bytes = store_.bytes_on(gpu.cuda_id);
+      if (rows_ != nullptr && rows_->on(gpu.cuda_id) != nullptr)
+        bytes += rows_->bytes();
+      if (bytes > 0) all.push_back({row_of_device(gpu.cuda_id), bytes});
+    }
+    return all;
+  }
+
  private:
   /// To be called after on_our_devices().
   const RowSource& points() {
@@ -84,13 +96,14 @@ class HeldPoints::Impl {
     rows_ = std::make_unique<HeldRows>(source_, ids, request.num_threads);
   }
 
+  const KeepingSpares keeping_;
   const std::vector<int> devices_;
   const RowSource& source_;
   bool asked_ = false;
   std::unique_ptr<HeldRows> rows_;  ///< null: there is no room
   std::vector<std::int32_t> features_;
   std::unique_ptr<FeatureSubset> some_;
-  PointStore store_;
+  PointStore store_{true};
 };
 
 HeldPoints::HeldPoints(const Request& asked, const RowSource& points)
@@ -100,6 +113,10 @@ HeldPoints::~HeldPoints() = default;
 
 void HeldPoints::choose_features(const std::vector<std::int32_t>& numbers) {
   impl_->choose_features(numbers);
+}
+
+std::vector<HeldPoints::BytesOn> HeldPoints::bytes() const {
+  return impl_->bytes();
 }
 
 void HeldPoints::find_neighbours(const Request& request,

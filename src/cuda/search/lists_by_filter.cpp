@@ -133,18 +133,15 @@ QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
       blocks_(search.columns.size()),
       own_rows_(search.rows, search.prepare, threads_of(search),
                 search.plan.padded_queries, stream_),
-      column_places_(blocks_.num_slots()),
       row_slots_(most_rows(search)),
       list_rows_(search.rows.size()) {
   hold_form();
   row_form_ = std::make_unique<FilterForm>(stored_.filter(),
                                            query_slots(row_slots_.size()));
-  const std::vector<std::int32_t> places = blocks_.places();
-  upload(column_places_, places.data(), column_places_.size(), stream_);
   const std::vector<std::int32_t> row_slots = counting(0, row_slots_.size());
   upload(row_slots_, row_slots.data(), row_slots_.size(), stream_);
   candidates_.hold_entries();
-  candidates_.meet(column_places_.data(), columns_.ids.data(),
+  candidates_.meet(stored_.slot_places(), columns_.ids.data(),
                    search.rows.self.empty() ? nullptr : own_rows_.ids.data());
   exact_.list_rows = list_rows_.data();
   stream_.wait();

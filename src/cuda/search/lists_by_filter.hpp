@@ -169,7 +169,7 @@ class QueriesByFilter : public ListsByFilter {
 
   const FilterBlocks blocks_;
   DevicePoints own_rows_;
-  DeviceBuffer<std::int32_t> column_places_, row_slots_, list_rows_;
+  DeviceBuffer<std::int32_t> row_slots_, list_rows_;
   std::unique_ptr<FilterForm> row_form_;
 };
 

@@ -29,6 +29,19 @@ StoredPoints::StoredPoints(const PointsToStore& asked, const Stream& stream)
       points_(asked.points, asked.prepare, asked.num_threads, asked.num_places,
               stream) {}
 
+const PlacedPoints& PointStore::placed(const RowSource& points,
+                                       const std::vector<std::int64_t>& skip,
+                                       bool shuffle) {
+  if (placed_ == nullptr || placed_->source != &points || skip_ != skip ||
+      shuffled_ != shuffle) {
+    placed_.reset();
+    skip_ = skip;
+    shuffled_ = shuffle;
+    placed_ = std::make_unique<const PlacedPoints>(points, skip, shuffle);
+  }
+  return *placed_;
+}
+
 bool StoredPoints::suits(const PointsToStore& asked) const {
   return source_ == asked.points.source && weights_ == asked.weights &&
          covariates_ == asked.covariates && metric_ == asked.metric &&
@@ -54,6 +67,9 @@ void StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
                              const Sought& sought, const Stream& stream) {
   formed_ = FormedPoints();
   const FilterBlocks blocks(static_cast<std::int64_t>(ids_.size()));
+  const std::vector<std::int32_t> places = blocks.places();
+  slot_places_ = DeviceBuffer<std::int32_t>(blocks.num_slots());
+  upload(slot_places_, places.data(), slot_places_.size(), stream);
   // Points are shuffled, so the first of them are a sample.
   const FilterSample sample = {points_.prepared(), blocks.num_points, undo,
                                sought};
@@ -77,7 +93,8 @@ void StoredPoints::learn_again(const PreparedRows& sample, std::int64_t count,
 }
 
 double StoredPoints::bytes() const {
-  const double points = static_cast<double>(points_.rows.size()) * 8 +
+  const double points = static_cast<double>(slot_places_.size()) * 4 +
+                        static_cast<double>(points_.rows.size()) * 8 +
                         static_cast<double>(points_.sums.size()) * 12 +
                         static_cast<double>(points_.places.size()) * 4;
   return points + (formed_.form == nullptr ? 0.0 : formed_.form->bytes());
@@ -98,6 +115,7 @@ StoredPoints& PointStore::get(const PointsToStore& asked,
 }
 
 void PointStore::clear() noexcept {
+  placed_.reset();
   for (auto& stored : by_device_) {
     if (stored.second == nullptr) continue;
     const GivingBackOn device(stored.first);

@@ -66,6 +66,8 @@ class StoredPoints {
   const DevicePoints& points() const { return points_; }
   PairFilter& filter() { return *formed_.filter; }
   FilterForm& form() { return *formed_.form; }
+  /// By slot, device memory: the place of each point, -1: none.
+  const std::int32_t* slot_places() const { return slot_places_.data(); }
   double bytes() const;
 
  private:
@@ -82,6 +84,7 @@ class StoredPoints {
   const std::vector<std::int32_t> ids_;  ///< by place
 
   DevicePoints points_;
+  DeviceBuffer<std::int32_t> slot_places_;
   // The request.
   RowsInForm asked_;
   Sought sought_;
@@ -93,11 +96,18 @@ class StoredPoints {
 /// devices' threads may run concurrently.
 class PointStore {
  public:
-  PointStore() = default;
+  /// held: for many searches.
+  explicit PointStore(bool held = false) : held_(held) {}
   PointStore(const PointStore&) = delete;
   PointStore& operator=(const PointStore&) = delete;
   ~PointStore() { clear(); }
 
+  bool held() const { return held_; }
+  /// Returns the points of a source in their places, as for the previous search
+  /// if that had the same. They stay until the store holds others.
+  const PlacedPoints& placed(const RowSource& points,
+                             const std::vector<std::int64_t>& skip,
+                             bool shuffle);
   /// Returns the points on the current device: those of a previous search, if
   /// they suit. They stay until the store is destroyed, or holds others.
   StoredPoints& get(const PointsToStore& asked, const Stream& stream);
@@ -108,6 +118,10 @@ class PointStore {
   std::vector<Device> as_if_free(std::vector<Device> devices) const;
 
  private:
+  const bool held_;
+  std::unique_ptr<const PlacedPoints> placed_;
+  std::vector<std::int64_t> skip_;  ///< of placed_, and whether it is shuffled
+  bool shuffled_ = false;
   mutable std::mutex mutex_;
   std::map<int, std::unique_ptr<StoredPoints>> by_device_;
 };

@@ -18,6 +18,16 @@ double risk_of(const Search& search, const FilterRounds& rounds,
              : risk_of_estimates(num_rows, search.columns.size(), rounds.depth);
 }
 
+/// Whether all rounds take a millisecond at most. Then the host puts them on
+/// the stream at once: to be woken after each round takes as long as the round.
+bool are_brief(const FilterRounds& rounds) {
+  constexpr double most = 1.0e11;
+  const double slots = static_cast<double>(rounds.num_slabs * kFilterSlab);
+  return slots * static_cast<double>(rounds.num_blocks * kFilterBlock) *
+             static_cast<double>(rounds.depth) <
+         most;
+}
+
 /// Makes the rounds without the ranges of slabs.
 FilterRounds rounds_on(const Search& search, int device) {
   FilterRounds rounds;
@@ -155,13 +165,16 @@ void begin_reranking(const Search& search, FilterPass& pass, ExactStep& step,
 bool run_schedule(FilterPass& pass, FilterSchedule& schedule,
                   const AroundLaunch& around, const Stream& stream) {
   using Part = FilterPass::Part;
+  const bool waits = pass.workers != nullptr &&
+                     (around.before || around.after ||
+                      pass.exchange != nullptr || !are_brief(pass.rounds));
   for (std::size_t launch = 0;; ++launch) {
     const FilterJobs* const next = schedule.next();
     if (next == nullptr) return true;
     const FilterJobs jobs = *next;
     if (jobs.fill && pass.part == Part::after_first) continue;
     if (!jobs.fill && pass.part == Part::first_round) return true;
-    if (pass.workers != nullptr) pass.under_way.begin();
+    if (waits) pass.under_way.begin();
     if (around.before) around.before(jobs, launch);
     pass.work.jobs = jobs;
     pass.filter->start(pass.work, stream.get());
@@ -169,7 +182,7 @@ bool run_schedule(FilterPass& pass, FilterSchedule& schedule,
     const std::int64_t pieces = around.after ? around.after(launch) : 1;
     if (pieces == AroundLaunch::kStop) return false;
     if (pass.workers == nullptr) continue;
-    pass.under_way.end(stream);
+    if (waits) pass.under_way.end(stream);
     if (!pass.workers->go_on(pieces)) {
       stream.wait();
       return false;

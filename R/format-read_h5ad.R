@@ -201,7 +201,8 @@ h5ad_matrix_size <- function(h5, name, file, backed, call) {
 h5_sparse_form <- function(h5, name) {
   form <- h5_attribute(h5, name, "encoding-type") %||%
     h5_attribute(h5, name, "h5sparse_format")
-  c(csr = "csr", csc = "csc", csr_matrix = "csr", csc_matrix = "csc")[form %||% ""]
+  known <- c(csr = "csr", csc = "csc", csr_matrix = "csr", csc_matrix = "csc")
+  known[form %||% ""]
 }
 
 read_h5ad_matrix <- function(h5, name, size, call) {

@@ -29,7 +29,8 @@
 #'   [as_igraph()] and [as_sparse()] convert graphs, and [as_knn()] converts
 #'   neighbours from other packages.
 #' * Files: [read_points()], [read_knn()], [read_edges()] and the corresponding
-#'   functions for writing.
+#'   functions for writing. [read_h5ad()] and [write_h5ad_neighbours()] are for
+#'   AnnData.
 #'
 #' @section Options:
 #' * `fsknn.num_threads`: an upper limit for the default of `num_threads`.

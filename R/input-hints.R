@@ -386,7 +386,7 @@ file_readers <- c(
   txt = "read.delim(%s, row.names = 1)",
   xlsx = "readxl::read_excel(%s)", xls = "readxl::read_excel(%s)",
   rds = "readRDS(%s)", rdata = "get(load(%s))", rda = "get(load(%s))",
-  mtx = "Matrix::readMM(%s)", h5ad = "HDF5Array::H5ADMatrix(%s)",
+  mtx = "Matrix::readMM(%s)", h5ad = "read_h5ad(%s)",
   h5 = "HDF5Array::HDF5Array(%s, name)",
   hdf5 = "HDF5Array::HDF5Array(%s, name)",
   parquet = "arrow::read_parquet(%s)", feather = "arrow::read_feather(%s)",

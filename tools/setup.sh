@@ -66,6 +66,7 @@ lint     r-cran-lintr           R:lintr
 test     r-cran-digest          R:digest
 test     r-bioc-bioccheck       R:BiocCheck
 test     r-bioc-rhdf5           R:rhdf5
+test     python3-anndata        python:anndata
 test     r-cran-bigmemory       R:bigmemory
 test     r-cran-fnn             R:FNN
 test     r-cran-rann            R:RANN
@@ -123,6 +124,8 @@ has() {
       command -v Rscript > /dev/null 2>&1 &&
         Rscript -e "quit(status = !nzchar(system.file(package = '${1#R:}')))" \
           > /dev/null 2>&1 ;;
+    # Debian's, which may not be the first in the path.
+    python:*) /usr/bin/python3 -c "import ${1#python:}" > /dev/null 2>&1 ;;
     header:*)
       command -v g++ > /dev/null 2>&1 &&
         echo "#include <${1#header:}>" |
@@ -164,6 +167,8 @@ look() {
   R 4.2 or later" ;;
       command:*) missing_words="$missing_words
   the program ${need#command:}" ;;
+      python:*) missing_words="$missing_words
+  the Python package ${need#python:}" ;;
       header:*) missing_words="$missing_words
   the C++ header ${need#header:}" ;;
       library:*) missing_words="$missing_words

@@ -32,7 +32,7 @@ test_that("an edge data frame is called `edges` by every verb that needs one", {
   takers <- c(
     "as_igraph", "as_sparse", "plot_neighbourhood", "soft_threshold",
     "spanning_forest", "sparse_tom", "undirected_edges",
-    "write_edges", "write_knn"
+    "write_edges", "write_h5ad_neighbours", "write_knn"
   )
   for (verb in takers) {
     arguments <- names(formals(getExportedValue("fsknn", verb)))

@@ -2,7 +2,8 @@
 # raises an error with the user's call. A message says what must hold and what
 # was given, then `x` details. An `i` hint is added only if the cure is known.
 
-abort_argument <- function(message, call, .envir = parent.frame()) {
+abort_argument <- function(message, call = caller_env(),
+                           .envir = parent.frame()) {
   cli_abort(
     c(message, i = swapped_hint(call)),
     class = c("fsknn_argument_error", "fsknn_error"),

@@ -79,7 +79,7 @@ test_that("bytes are of all pairs or triples, in one search of the CPU", {
     bytes_graph(subset = 1)
     bytes_graph(checkpoint = "folder")
     bytes_triples(least = 0.5)
-    bytes_triples(query = 1)
+    bytes_triples(subset = 1)
     bytes_triples(stage = c(1, 2))
     bytes_triples(stages = 2)
     bytes_triples(checkpoint = "folder")

@@ -58,8 +58,8 @@
 #'   Proportional Similarity).
 #' * `/32` computes differences in floats.
 #' * `/all` uses no filter on GPUs.
-#' * `/sorted` and `/scattered` compare points in that order, even if it is
-#'   slower.
+#' * `/sorted`, `/tree` and `/scattered` compare points in that order, even if it
+#'   is slower: by sums or lengths, as neighbours in a tree, or at random.
 #' * `/hasty` comes last. It makes many guessed limits wrong, so that rows are
 #'   searched again.
 #'

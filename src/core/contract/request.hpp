@@ -82,11 +82,11 @@ struct Neighbours {
 
 /// Statistics of the work; never part of the answer.
 struct Stats {
-  double pairs_filtered = 0;  ///< pairs that the filter computed
-  double pairs_pruned = 0;    ///< pairs pruned by sums or lengths before
-  double pairs_exact = 0;     ///< pairs that the exact step computed
-  double rows_recomputed = 0;     ///< recomputed: too many candidates, or too few
-  double rows_widened = 0;    ///< recomputed rows that a wider filter finished
+  double pairs_filtered = 0;   ///< pairs that the filter computed
+  double pairs_pruned = 0;     ///< pairs pruned by keys or boxes before
+  double pairs_exact = 0;      ///< pairs that the exact step computed
+  double rows_recomputed = 0;  ///< recomputed: too many candidates, or too few
+  double rows_widened = 0;     ///< recomputed rows that a wider filter finished
   double rows_short = 0;  ///< missing values: rows with fewer than k neighbours
   double seconds_prepare = 0, seconds_search = 0, seconds_emit = 0;
   double seconds_device = 0;  ///< GPUs: from prepared rows to merged lists

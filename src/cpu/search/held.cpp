@@ -12,6 +12,7 @@
 #include "cpu/filter/scale.hpp"
 #include "cpu/search/keys_pay.hpp"
 #include "cpu/search/search.hpp"
+#include "cpu/search/tree.hpp"
 #include "cpu/search/unheld.hpp"
 #include "cpu/search/within_search.hpp"
 
@@ -34,6 +35,16 @@ void note(Stats* stats, const PassCounts& counts, double prepared,
   stats->seconds_prepare = prepared;
   stats->seconds_search = searched - prepared;
   stats->seconds_emit = emitted - searched;
+}
+
+/// ordered: whether whole chunks may be pruned, all of whose pairs are listed.
+Plan plan_for(PlanInput input, bool ordered) {
+  constexpr std::int64_t most_chunks = 8192;
+  Plan plan = plan_cpu(input);
+  if (!ordered || input.chunk_size > 0 || plan.chunks_per_split <= most_chunks)
+    return plan;
+  input.chunk_size = input.num_points / most_chunks + 1;
+  return plan_cpu(input);
 }
 
 /// The largest distance that a pair of each row may have; [places].
@@ -73,6 +84,7 @@ void HeldPoints::choose_features(const std::vector<std::int32_t>& numbers) {
 /// Frees the prepared points and their filter.
 void HeldPoints::forget() {
   is_prepared_ = false;
+  in_tree_ = false;
   forget_filter();
   points_ = PreparedPoints();
 }
@@ -101,11 +113,16 @@ PointBlock HeldPoints::block_of(const Rows& rows) const {
   return block;
 }
 
-PointBlock HeldPoints::in_order(PointBlock block, const SortedPoints* sorted) {
-  if (sorted == nullptr) return block;
-  block.filter = &sorted->filter();
-  block.place_at = &sorted->place_at();
-  block.sorted = sorted;
+PointBlock HeldPoints::in_order(PointBlock block, const Sorted& sorted,
+                                Ordered& order, const Plan& plan) {
+  if (!sorted.pays()) return block;
+  if (order.sorted) {
+    block.filter = &order.sorted->filter();
+    block.place_at = &order.sorted->place_at();
+  }
+  order.spans.reset(
+      new ChunkSpans(order.tiles(), block.size(), plan.chunk_size));
+  block.spans = order.spans.get();
   return block;
 }
 
@@ -150,9 +167,10 @@ void HeldPoints::prepare(const Request& request, Progress* progress) {
 /// are packed again. So the bounds hold for any queries. If their errors exceed
 /// the slack, it is widened and the points' numbers are updated. A scale that
 /// was chosen for lists is not used for pairs within a distance, nor the
-/// reverse.
+/// reverse. in_tree: whether points and queries are first put in the order of a
+/// tree, if the form has limits for its boxes.
 void HeldPoints::fit_filter(const Request& request, const FilterUse& use,
-                            Rows& rows, Progress* progress) {
+                            Rows& rows, Progress* progress, bool in_tree) {
   const int threads = request.num_threads;
   const PreparedPoints* queries = rows.are_points ? nullptr : &rows.points;
   if (scale_.form == nullptr || (use.k > 0) != (use_.k > 0) ||
@@ -163,9 +181,22 @@ void HeldPoints::fit_filter(const Request& request, const FilterUse& use,
         choose_scale(*metric_, DistanceRule(*metric_, exponent_), kernels_,
                      points_, queries, threads, use);
     use_ = use;
-    filter_ = pack(scale, points_, threads, progress);
     scale_ = std::move(scale);
   }
+  if (in_tree && scale_.form->reach != nullptr) {
+    if (!in_tree_) {
+      const std::vector<std::int32_t> order = tree_order(points_, threads);
+      is_prepared_ = false;  // if it is stopped half-way
+      rearrange(points_, order, threads);
+      is_prepared_ = in_tree_ = true;
+      filter_ = FilterRows();
+      error_ = kNoSlack;
+    }
+    if (queries != nullptr)
+      rearrange(rows.points, tree_order(rows.points, threads), threads);
+  }
+  if (filter_.num_places == 0)
+    filter_ = pack(scale_, points_, threads, progress);
   double error = filter_.error;
   if (queries != nullptr) {
     rows.filter = pack(scale_, *queries, threads, progress);
@@ -197,33 +228,46 @@ HeldPoints::Rows HeldPoints::fit_rows(const Request& request,
 HeldPoints::Rows HeldPoints::fit(const Request& request,
                                  const RowSource* queries, const FilterUse* use,
                                  Progress* progress, bool shuffle_queries) {
+  // A filter is seeded by random points.
+  if (use != nullptr && in_tree_) forget();
   Rows rows = fit_rows(request, queries, progress, shuffle_queries);
   if (use != nullptr && !is_empty(rows))
     fit_filter(request, *use, rows, progress);
   return rows;
 }
 
-/// Samples the keys first, because the gain from the filter depends on the
-/// share of pairs that keys leave.
+/// Looks at the keys and the tree first, because the gain from the filter
+/// depends on the share of pairs that they leave.
 HeldPoints::Rows HeldPoints::fit_sorted(const Request& request,
                                         const RowSource* queries, FilterUse use,
                                         const Within* within,
                                         Progress* progress, Sorted& sorted) {
   Rows rows = fit_rows(request, queries, progress, false);
   if (is_empty(rows)) return rows;
-  const PreparedPoints* others = rows.are_points ? nullptr : &rows.points;
-  sorted = look_at_keys(request, others, within, progress);
+  sorted = look_at_keys(request, rows.are_points ? nullptr : &rows.points,
+                        within, progress);
+  const bool in_tree = sorted.kind == KeyKind::box;
+  if (in_tree_ && !in_tree) {
+    // Other searches need shuffled points, whose keys are in another order.
+    forget();
+    rows = fit_rows(request, queries, progress, false);
+    sorted = Sorted();
+  }
   use.share = sorted.share;
-  fit_filter(request, use, rows, progress);
-  if (sorted.kind == KeyKind::none || scale_.form->reach == nullptr)
-    return rows;
+  fit_filter(request, use, rows, progress, in_tree);
+  if (scale_.form->reach == nullptr) sorted = Sorted();
+  if (!sorted.pays()) return rows;
   const int threads = request.num_threads;
-  sorted.points.reset(new SortedPoints(
-      sorted.kind, std::move(sorted.point_keys), points_, filter_, threads));
-  if (others != nullptr)
-    sorted.queries.reset(new SortedPoints(sorted.kind,
-                                          std::move(sorted.query_keys), *others,
-                                          rows.filter, threads));
+  const auto order = [&](Ordered& of, const PreparedPoints& points,
+                         const FilterRows& filter) {
+    if (in_tree)
+      of.boxes = KeyTiles(*metric_, scale_, points, threads);
+    else
+      of.sorted.reset(new SortedPoints(sorted.kind, std::move(of.keys), points,
+                                       filter, threads));
+  };
+  order(sorted.points, points_, filter_);
+  if (!rows.are_points) order(sorted.queries, rows.points, rows.filter);
   return rows;
 }
 
@@ -232,29 +276,42 @@ HeldPoints::Sorted HeldPoints::look_at_keys(const Request& request,
                                             const Within* within,
                                             Progress* progress) const {
   const AskedOrder asked = asked_order(request);
-  const KeyKind kind = key_kind(*metric_);
+  const bool any = asked == AskedOrder::as_it_pays;
   const PreparedPoints& rows = queries != nullptr ? *queries : points_;
+  const KeyKind kind =
+      any || asked == AskedOrder::sorted ? key_kind(*metric_) : KeyKind::none;
+  const bool boxes = (any || asked == AskedOrder::tree) &&
+                     has_boxes(*metric_) && points_.held() && rows.held();
   Sorted sorted;
-  if (kind == KeyKind::none || asked == AskedOrder::scattered ||
-      (asked == AskedOrder::as_it_pays && !keys_may_pay(rows, points_)))
+  if ((kind == KeyKind::none && !boxes) ||
+      (any && !keys_may_pay(rows, points_)))
     return sorted;
   const int threads = request.num_threads;
-  sorted.point_keys = keys_of(kind, points_, threads, progress);
-  if (queries != nullptr)
-    sorted.query_keys = keys_of(kind, *queries, threads, progress);
-  const PointKeys& keys =
-      queries != nullptr ? sorted.query_keys : sorted.point_keys;
   const DistanceRule rule(*metric_, exponent_);
-  const double share = share_by_keys(
-      kind,
+  const std::vector<SampledRow> sample =
       within != nullptr
-          ? rows_within(*metric_, rule, limits_of(*within, rows), keys)
-          : sampled_rows(*metric_, rule, kernels_, points_, queries, keys,
-                         request.k),
-      sorted.point_keys);
-  if (asked == AskedOrder::as_it_pays && !keys_pay(share)) return Sorted();
-  sorted.kind = kind;
-  sorted.share = share;
+          ? rows_within(*metric_, rule, limits_of(*within, rows))
+          : sampled_rows(*metric_, rule, kernels_, points_, queries, request.k);
+  if (kind != KeyKind::none) {
+    sorted.kind = kind;
+    sorted.points.keys = keys_of(kind, points_, threads, progress);
+    if (queries != nullptr)
+      sorted.queries.keys = keys_of(kind, *queries, threads, progress);
+    sorted.share = share_by_keys(
+        kind, sample,
+        queries != nullptr ? sorted.queries.keys : sorted.points.keys,
+        sorted.points.keys);
+  }
+  if (boxes) {
+    const double share =
+        share_by_boxes(*metric_, sample, points_, queries, threads);
+    if (kind == KeyKind::none || share < sorted.share) {
+      sorted = Sorted();
+      sorted.kind = KeyKind::box;
+      sorted.share = share;
+    }
+  }
+  if (any && !keys_pay(sorted.share)) return Sorted();
   return sorted;
 }
 
@@ -272,24 +329,26 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
   const Rows fitted =
       by_keys ? fit_sorted(request, queries, use, nullptr, progress, sorted)
               : fit(request, queries, filtered ? &use : nullptr, progress);
-  SortedPoints* const sorted_rows =
-      fitted.are_points ? sorted.points.get() : sorted.queries.get();
-  const PointBlock all_columns = in_order(columns(), sorted.points.get());
-  const PointBlock all_rows = in_order(block_of(fitted), sorted_rows);
-  if (all_rows.size() == 0) {
+  if (block_of(fitted).size() == 0) {
     for (std::int64_t i = 0; i < out.rows; ++i)
       emit_missing(out, AnswerRow::of(i), request.k);
     return;
   }
   PlanInput input = plan_input(request, points_.size(), points_.num_features,
-                               fitted.are_points ? 0 : all_rows.size());
+                               fitted.are_points ? 0 : fitted.points.size());
   input.rows_made = !points_.held();
-  const Plan plan = plan_cpu(input);
+  const Plan plan = plan_for(input, sorted.pays());
+  const PointBlock all_columns =
+      in_order(columns(), sorted, sorted.points, plan);
+  const PointBlock all_rows =
+      fitted.are_points
+          ? all_columns
+          : in_order(block_of(fitted), sorted, sorted.queries, plan);
   const DistanceRule rule(*metric_, exponent_);
   FilterScale none;
   none.form = &kNoFilter;
   tell_chosen(progress, {filtered ? scale_.numbers() : FilterNumbers::none,
-                         sorted_rows != nullptr});
+                         sorted.pays()});
   Search search(request, plan, kernels_, rule, filtered ? scale_ : none,
                 fitted.are_points, all_rows.size(), progress);
   const double prepared = seconds_since(start);
@@ -300,12 +359,13 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
     search.seed({{&all_rows, &all_columns}}, kPrepared, kSeeded,
                 asked_for_haste(request) ? Search::Seeds::hasty
                                          : Search::Seeds::likely);
-    if (sorted_rows != nullptr) {
+    Ordered& order = sorted.of(fitted);
+    if (order.sorted) {
       std::vector<double> limit(static_cast<std::size_t>(all_rows.size()));
       for (std::int64_t at = 0; at < all_rows.size(); ++at)
         limit[static_cast<std::size_t>(all_rows.place(at).value)] =
             search.limit(all_rows, at);
-      sorted_rows->sort_by_limits(limit);
+      order.sort_by_limits(limit);
     }
     search.meet({{&all_rows, &all_columns}}, kSeeded, 1.0);
     redone = search.fill_short({&all_rows, &all_columns});
@@ -376,24 +436,27 @@ void HeldPoints::find_within(const Request& asked, const Within& within,
   Sorted sorted;
   const Rows fitted = fit_sorted(request, queries, use_within(request), &within,
                                  progress, sorted);
-  SortedPoints* const sorted_rows =
-      fitted.are_points ? sorted.points.get() : sorted.queries.get();
-  if (sorted_rows != nullptr)
-    sorted_rows->sort_by_limits(limits_of(within, *block_of(fitted).points));
-  const PointBlock all_columns = in_order(columns(), sorted.points.get());
-  const PointBlock all_rows = in_order(block_of(fitted), sorted_rows);
   WithinCollector collector(
       request, within, (queries != nullptr ? *queries : whole_).num_points(),
       fitted.are_points);
-  if (all_rows.size() == 0 || all_columns.size() == 0) {
+  if (is_empty(fitted)) {
     collector.allocate(answer);
     return;
   }
   PlanInput input = plan_input(request, points_.size(), points_.num_features,
-                               fitted.are_points ? 0 : all_rows.size());
+                               fitted.are_points ? 0 : fitted.points.size());
   input.k = 1;
   input.rows_made = !points_.held();
-  const Plan plan = plan_cpu(input);
+  const Plan plan = plan_for(input, sorted.pays());
+  const PointBlock all_columns =
+      in_order(columns(), sorted, sorted.points, plan);
+  const PointBlock all_rows =
+      fitted.are_points
+          ? all_columns
+          : in_order(block_of(fitted), sorted, sorted.queries, plan);
+  Ordered& order = sorted.of(fitted);
+  if (order.sorted)
+    order.sort_by_limits(limits_of(within, *block_of(fitted).points));
   const DistanceRule rule(*metric_, exponent_);
   WithinSearch search(request, within, plan, kernels_, rule, scale_, all_rows,
                       all_columns, progress);

@@ -14,6 +14,7 @@
 #include "core/rows/source.hpp"
 #include "core/rows/subset.hpp"
 #include "core/search/between.hpp"
+#include "core/search/plan.hpp"
 #include "core/search/within.hpp"
 #include "cpu/filter/form.hpp"
 #include "cpu/filter/scale.hpp"
@@ -66,12 +67,28 @@ class HeldPoints {
     PreparedPoints points;  ///< only if these are queries
     FilterRows filter;
   };
-  /// Points in the order of their keys, where that pays.
+  /// The order of points, or of queries, in which tiles of pairs are pruned.
+  struct Ordered {
+    PointKeys keys;
+    std::unique_ptr<SortedPoints>
+        sorted;      ///< null if they are in a tree's order
+    KeyTiles boxes;  ///< in that case
+    std::unique_ptr<ChunkSpans> spans;
+
+    const KeyTiles& tiles() const { return sorted ? sorted->tiles() : boxes; }
+    void sort_by_limits(const std::vector<double>& limit) {
+      if (!sorted) return;
+      sorted->sort_by_limits(limit);
+      spans->renew();
+    }
+  };
+  /// Where an order pays, points and queries in it.
   struct Sorted {
     KeyKind kind = KeyKind::none;
-    double share = 1.0;  ///< estimated share of pairs that keys do not prune
-    PointKeys point_keys, query_keys;
-    std::unique_ptr<SortedPoints> points, queries;
+    double share = 1.0;  ///< estimated share of pairs that are not pruned
+    Ordered points, queries;
+    bool pays() const { return kind != KeyKind::none; }
+    Ordered& of(const Rows& rows) { return rows.are_points ? points : queries; }
   };
   const RowSource& source() const { return some_ ? *some_ : whole_; }
   void forget();
@@ -80,7 +97,7 @@ class HeldPoints {
   Rows fit(const Request& request, const RowSource* queries,
            const FilterUse* use, Progress* progress,
            bool shuffle_queries = false);
-  /// As fit(), for a search that may use the order of the keys.
+  /// As fit(), for a search that may use the order of the keys or of a tree.
   Rows fit_sorted(const Request& request, const RowSource* queries,
                   FilterUse use, const Within* within, Progress* progress,
                   Sorted& sorted);
@@ -94,11 +111,12 @@ class HeldPoints {
   Request suited_to(const Request& asked, const RowSource* queries);
   void prepare(const Request& request, Progress* progress);
   void fit_filter(const Request& request, const FilterUse& use, Rows& rows,
-                  Progress* progress);
+                  Progress* progress, bool in_tree = false);
   void meet_groups(const Request& request, Search& search) const;
   PointBlock columns() const;
   PointBlock block_of(const Rows& rows) const;
-  static PointBlock in_order(PointBlock block, const SortedPoints* sorted);
+  static PointBlock in_order(PointBlock block, const Sorted& sorted,
+                             Ordered& order, const Plan& plan);
 
   const RowSource& whole_;
   std::unique_ptr<FeatureSubset> some_;  ///< null: all features count
@@ -109,6 +127,7 @@ class HeldPoints {
   const Kernels& kernels_;
 
   bool is_prepared_ = false;
+  bool in_tree_ = false;       ///< prepared, and in the order of a tree
   double largest_ = -1;        ///< magnitude in the source; below 0: unknown
   const MetricEntry* metric_;  ///< the metric by which they are prepared
   int exponent_ = 0;

@@ -514,7 +514,7 @@ check_instruction_set <- function(call = caller_env()) {
     getOption("fsknn.instruction_set", "auto"),
     c(outer(
       outer(known, c("", paste0("/", filters)), paste0),
-      c("", "/sorted", "/scattered", "/hasty"), paste0
+      c("", "/sorted", "/tree", "/scattered", "/hasty"), paste0
     )),
     "options(fsknn.instruction_set = )", call = call
   )

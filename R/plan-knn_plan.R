@@ -100,8 +100,8 @@
 #' The plan then prints the chosen filter, with three more elements.
 #' `filter_form` is the name of its number form, and `filter_bits` the bits of a
 #' number (see [knn_stats()]). Without a filter they are `"none"` and 0.
-#' `pruned` says whether sums or lengths of points prune pairs before the filter
-#' (on CPUs).
+#' `pruned` says whether sums or lengths of points, or the boxes around near
+#' points, prune pairs before the filter (on CPUs).
 #'
 #' With `block`, if blocks are searched one after another, the elements describe
 #' the first search. Points that a GPU searches again may use wider numbers. On

@@ -2,7 +2,7 @@
 # chooses it: it runs up to that choice.
 
 # Returns list(filter_bits, filter_form, pruned): the bits of a number in the
-# filter (0: no filter), its number form, and whether sums or lengths prune
+# filter (0: no filter), its number form, and whether bounds of points prune
 # pairs before it.
 chosen_filter <- function(x, options, query, k, block, between,
                           call = caller_env()) {
@@ -63,6 +63,6 @@ describe_filter <- function(bits, form, pruned = FALSE) {
   }
   paste0(
     form, ", numbers of ", bits, " bit", if (bits > 1) "s",
-    if (pruned) ", of pairs that sums or lengths leave"
+    if (pruned) ", of pairs that bounds on points leave"
   )
 }

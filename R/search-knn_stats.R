@@ -19,10 +19,12 @@
 #'     `devices`: their numbers, as in [knn_backends()].
 #'
 #'   Pairs and points:
-#'   * `pairs_pruned`: pairs that the sums or lengths of their points excluded
-#'     before the filter. This happens on CPUs if a sample of the points says
-#'     that it saves time. It prunes most pairs of intensities under Manhattan,
-#'     Proportional and Euclidean distances;
+#'   * `pairs_pruned`: pairs that were excluded before the filter, by the sums or
+#'     lengths of their points, or by the boxes around groups of near points.
+#'     This happens on CPUs if a sample of the points says that it saves time.
+#'     Sums or lengths prune most pairs of intensities under Manhattan,
+#'     Proportional and Euclidean distances. Boxes prune most pairs of cells in
+#'     principal components under Euclidean, Manhattan and Chebyshev distances;
 #'   * `pairs_filtered`: pairs that the filter examined;
 #'   * `pairs_exact`: distances that were computed in double precision. A pair
 #'     counts again if a row is searched again. On GPUs it counts twice if it is

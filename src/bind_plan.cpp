@@ -58,16 +58,19 @@ std::string filter_words(const Request& request, const PlanInput& input) {
   // Sampling rows on disk would take too long.
   const bool sampled = !input.on_disk && !input.pairwise;
   const bool lists = request.k > 0 && sampled;
+  const char* const after_bounds =
+      ", after bounds prune pairs if a sample shows a gain";
   std::string words = "16-bit integers";
   switch (input.filter) {
     case FilterKind::none: return "";
     case FilterKind::bits: return input.pairwise ? "" : "bits";
-    case FilterKind::largest: return words + "; floats for wide ranges";
+    case FilterKind::largest:
+      if (sampled) words += after_bounds;
+      return words + "; floats for wide ranges";
     case FilterKind::product:
       if (input.pairwise) return words + ", then common samples";
       if (request.metric->accumulation == Accumulation::squared_difference) {
-        if (sampled)
-          words += ", after lengths prune pairs if a sample shows a gain";
+        if (sampled) words += after_bounds;
       } else if (!input.unit_dot) {
         return words;
       } else if (lists && cpu::multiplies_bytes(kernels)) {
@@ -79,9 +82,9 @@ std::string filter_words(const Request& request, const PlanInput& input) {
       if (input.pairwise) return "";
       if (lists && cpu::subtracts_bytes(kernels)) {
         words +=
-            ", or 8-bit, or after sums prune pairs, if a sample shows a gain";
+            ", or 8-bit, or after bounds prune pairs, if a sample shows a gain";
       } else if (sampled) {
-        words += ", after sums prune pairs if a sample shows a gain";
+        words += after_bounds;
       }
       return words + "; floats for wide ranges; bits for 0 and 1";
   }

@@ -10,3 +10,4 @@
 #include "cpu/search/outside.cpp"
 #include "cpu/search/similarity_bytes.cpp"
 #include "cpu/search/streamed.cpp"
+#include "cpu/search/tree.cpp"

@@ -133,7 +133,7 @@ test_that("what a look told prints", {
   expect_match(
     line(1L, "bits", FALSE), "bits, numbers of 1 bit (chosen", fixed = TRUE
   )
-  expect_match(line(16L, "int16", TRUE), "pairs that sums or lengths leave")
+  expect_match(line(16L, "int16", TRUE), "pairs that bounds on points leave")
   expect_match(line(0L, "none", FALSE), "none")
 })
 

@@ -1,10 +1,11 @@
-# Pairs that are pruned by the points' sums or lengths.
+# Pairs that are pruned by the points' sums or lengths, or by boxes.
 # options(fsknn.instruction_set = ) makes the CPU engine use that order or not.
 
 in_order <- function(order, search) {
   rlang::with_options(fsknn.instruction_set = paste0("auto/", order), search())
 }
 keyed_metrics <- c("manhattan", "proportional", "euclidean")
+boxed_metrics <- c("manhattan", "chebyshev", "euclidean")
 
 # Makes points at different levels, in an order that would help a search.
 levels_of <- function(n, d, seed) {
@@ -86,5 +87,76 @@ test_that("sums leave pairs out where a sample says that they do", {
     }
     expect_gt(share(x), 0.5)
     expect_identical(share(alike), 0)
+  }
+})
+
+# Makes points around a few centres, in an order that does not help a search.
+clusters_of <- function(n, d, seed) {
+  withr::with_seed(seed, {
+    centres <- 20 * matrix(stats::rnorm(25 * d), 25)
+    centres[sample(25, n, TRUE), ] + matrix(stats::rnorm(n * d), n)
+  })
+}
+
+test_that("in order of a tree the answer is the brute-force one", {
+  matrices <- hard_matrices()
+  matrices[["clusters"]] <- clusters_of(200, 7, seed = 6)
+  matrices[["on a sphere"]] <- local({
+    x <- random_matrix(150, 3, seed = 7)
+    x / sqrt(rowSums(x^2))
+  })
+  matrices[["on a line"]] <- outer(1:150, c(1, -2, 0.5))
+  matrices[["offset"]] <- 1e8 + 1e-4 * random_matrix(150, 5, seed = 8)
+  matrices[["2^159"]] <- 2^157 * clusters_of(150, 5, seed = 9) / 100
+  for (name in names(matrices)) {
+    for (metric in boxed_metrics) {
+      x <- values_for(matrices[[name]], metric)
+      found <- in_order("tree", function() {
+        knn_search(x, 7, metric, backend = "cpu", chunk_size = 48)
+      })
+      expect_same_bits(
+        found, brute_force(x, k = 7, metric = metric),
+        label = paste(name, metric)
+      )
+    }
+  }
+})
+
+test_that("any verb has the same answer in order of a tree", {
+  x <- clusters_of(400, 11, seed = 10)
+  query <- clusters_of(150, 11, seed = 10)
+  for (metric in boxed_metrics) {
+    limit <- knn_search(x, 5, metric, backend = "cpu")$distance[[200, 5]]
+    for (bits in c("8", "16")) {
+      same <- function(verb, ..., points = x) {
+        search <- function() {
+          verb(points, ..., metric = metric, backend = "cpu", chunk_size = 48)
+        }
+        expect_identical(
+          in_order(paste0(bits, "/tree"), search),
+          in_order(paste0(bits, "/scattered"), search), label = metric
+        )
+      }
+      same(knn_search, k = 9)
+      same(knn_graph, k = 9)
+      same(knn_search, k = 399)
+      same(knn_search, k = 3, subset = c(5, 99, 230))
+      same(knn_query, query, k = 9)
+      same(within_search, limit)
+      same(within_query, query, limit)
+    }
+  }
+})
+
+test_that("boxes leave pairs out where a sample says that they do", {
+  x <- clusters_of(4000, 15, seed = 11)
+  for (metric in boxed_metrics) {
+    knn_search(x, 10, metric, backend = "cpu")
+    stats <- knn_stats()
+    expect_equal(stats$pairs_filtered + stats$pairs_pruned, 4000^2 / 2)
+    expect_gt(stats$pairs_pruned, 0.5 * 4000^2 / 2)
+    expect_true(
+      knn_plan(x, 10, metric, backend = "cpu", filter = TRUE)$pruned
+    )
   }
 })

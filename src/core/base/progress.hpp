@@ -10,7 +10,7 @@ namespace fsknn {
 /// How a search filters its pairs, as far as its points decide.
 struct ChosenFilter {
   FilterNumbers numbers = FilterNumbers::none;
-  bool by_keys = false;  ///< sums or lengths prune pairs before it
+  bool by_keys = false;  ///< keys or boxes prune pairs before it
 };
 
 /// Receives the progress of the work and decides whether to go on. Called on

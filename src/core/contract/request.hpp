@@ -83,7 +83,7 @@ struct Neighbours {
 /// Statistics of the work; never part of the answer.
 struct Stats {
   double pairs_filtered = 0;   ///< pairs that the filter computed
-  double pairs_pruned = 0;     ///< pairs pruned by sums or lengths before
+  double pairs_pruned = 0;     ///< pairs pruned by keys or boxes before
   double pairs_exact = 0;      ///< pairs that the exact step computed
   double rows_recomputed = 0;  ///< recomputed: too many candidates, or too few
   double rows_widened = 0;     ///< recomputed rows that a wider filter finished

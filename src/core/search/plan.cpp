@@ -299,8 +299,8 @@ AskedNumbers asked_numbers(const Request& request) {
     if (word == "32") return {numbers, 32};
     // Other words choose the order of points (cpu/search/keys_pay.hpp),
     // thresholds that are deliberately too low, or all pairs.
-    if (word != "sorted" && word != "scattered" && word != kHasty &&
-        word != kAllPairs)
+    if (word != "sorted" && word != "tree" && word != "scattered" &&
+        word != kHasty && word != kAllPairs)
       throw std::invalid_argument("no filter of \"" + word + "\"");
   }
   return {};

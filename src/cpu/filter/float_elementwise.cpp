@@ -119,7 +119,7 @@ const FilterForm kFloatLargestDifference = {Test::float_largest_difference,
                                             &slack_of_differences,
                                             &nothing_waits,
                                             &keep_up_to,
-                                            nullptr,
+                                            &reach_in_units,
                                             &upper_distance,
                                             nullptr};
 

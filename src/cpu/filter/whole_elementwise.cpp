@@ -108,7 +108,7 @@ const FilterForm kWholeLargestDifference = {
     &slack,
     &nothing_waits,
     &keep_up_to,
-    nullptr,
+    &reach,
     &LargestDifference::upper_distance,
     nullptr};
 

@@ -172,6 +172,14 @@ struct Kernels {
                      const Side& row, const Side& columns, int group,
                      int num_groups, float* best);
 
+  /// Compares the box of some points with 16 others. Bit b is set unless the
+  /// sum of the squared gaps between the boxes (or of the gaps, or their
+  /// largest) exceeds limit[b] and other_limit. boxes: [width][2][16], the
+  /// least and the largest entries; other: [width][2].
+  std::uint32_t (*near_boxes)(Accumulation gaps, const float* boxes,
+                              const float* limit, const float* other,
+                              float other_limit, std::int64_t width);
+
   /// Computes masked_pair() for `count` pairs of rows with missing values.
   void (*masked)(const MaskedTerms& terms, const double* rows_a,
                  const double* rows_b, std::int64_t padded, const Pair* pairs,

@@ -79,6 +79,47 @@ static void differences(const std::int16_t* rows_a, const std::int16_t* rows_b,
   }
 }
 
+template <Accumulation kGaps>
+static std::uint32_t near_boxes_of(const float* boxes, const float* limit,
+                                   const float* other, float other_limit,
+                                   std::int64_t width) {
+  constexpr std::int64_t kTurn = 8;
+  const F32 zero = F32::all(0.0f);
+  const F32 most = largest(F32::load(limit), F32::all(other_limit));
+  F32 sum = zero;
+  for (std::int64_t f = 0; f < width;) {
+    for (const std::int64_t end = f + kTurn < width ? f + kTurn : width;
+         f < end; ++f) {
+      const F32 above =
+          F32::load(boxes + 2 * f * Tile::panel) - F32::all(other[2 * f + 1]);
+      const F32 below =
+          F32::all(other[2 * f]) - F32::load(boxes + (2 * f + 1) * Tile::panel);
+      const F32 gap = largest(largest(above, below), zero);
+      if (kGaps == Accumulation::squared_difference)
+        sum = multiply_add(gap, gap, sum);
+      else if (kGaps == Accumulation::absolute_difference)
+        sum = sum + gap;
+      else
+        sum = largest(sum, gap);
+    }
+    if (at_most(sum, most) == 0) return 0;
+  }
+  return at_most(sum, most);
+}
+
+static std::uint32_t near_boxes(Accumulation gaps, const float* boxes,
+                                const float* limit, const float* other,
+                                float other_limit, std::int64_t width) {
+  if (gaps == Accumulation::squared_difference)
+    return near_boxes_of<Accumulation::squared_difference>(boxes, limit, other,
+                                                           other_limit, width);
+  if (gaps == Accumulation::absolute_difference)
+    return near_boxes_of<Accumulation::absolute_difference>(boxes, limit, other,
+                                                            other_limit, width);
+  return near_boxes_of<Accumulation::largest_difference>(boxes, limit, other,
+                                                         other_limit, width);
+}
+
 static void masked_pairs(const MaskedTerms& terms, const double* rows_a,
                          const double* rows_b, std::int64_t padded,
                          const Pair* pairs, std::int64_t count, double* found) {

@@ -12,6 +12,7 @@
 #include "cpu/filter/scale.hpp"
 #include "cpu/search/keys_pay.hpp"
 #include "cpu/search/search.hpp"
+#include "cpu/search/tree.hpp"
 #include "cpu/search/unheld.hpp"
 #include "cpu/search/within_search.hpp"
 
@@ -34,6 +35,16 @@ void note(Stats* stats, const PassCounts& counts, double prepared,
   stats->seconds_prepare = prepared;
   stats->seconds_search = searched - prepared;
   stats->seconds_emit = emitted - searched;
+}
+
+/// ordered: whether whole chunks may be pruned, all of whose pairs are listed.
+Plan plan_for(PlanInput input, bool ordered) {
+  constexpr std::int64_t most_chunks = 8192;
+  Plan plan = plan_cpu(input);
+  if (!ordered || input.chunk_size > 0 || plan.chunks_per_split <= most_chunks)
+    return plan;
+  input.chunk_size = input.num_points / most_chunks + 1;
+  return plan_cpu(input);
 }
 
 /// The largest distance that a pair of each row may have; [places].
@@ -74,10 +85,11 @@ void HeldPoints::choose_features(const std::vector<std::int32_t>& numbers) {
 /// Frees the prepared points and their filter.
 void HeldPoints::forget() {
   is_prepared_ = false;
+  in_tree_ = false;
   for (std::shared_ptr<Packed>& packed : packed_) packed.reset();
   keys_ = PointKeys();
   low_keys_ = std::vector<double>();
-  of_graph_ = of_queries_ = SampledShare();
+  of_graph_ = of_queries_ = SampledOrder();
   points_ = PreparedPoints();
 }
 
@@ -89,19 +101,36 @@ double HeldPoints::bytes() const {
     if (packed == nullptr || (i == 1 && packed == packed_[0].get())) continue;
     sum += packed->rows.bytes();
     if (packed->sorted != nullptr) sum += packed->sorted->filter().bytes();
+    if (packed->boxes != nullptr) sum += packed->boxes->bytes();
   }
   return sum;
+}
+
+/// After the order of the rows and columns was made.
+void HeldPoints::span_chunks(Rows& rows, std::int64_t num_columns,
+                             const Plan& plan) {
+  if (!rows.is_ordered()) return;
+  const auto spans = [&](const KeyTiles& tiles, std::int64_t count) {
+    return std::unique_ptr<ChunkSpans>(
+        new ChunkSpans(tiles, count, plan.chunk_size));
+  };
+  if (!rows.are_points)
+    rows.column_spans = spans(rows.column_tiles(), num_columns);
+  rows.spans = spans(rows.row_tiles(),
+                     rows.are_points ? num_columns : rows.points.size());
 }
 
 PointBlock HeldPoints::columns(const Rows& rows) const {
   PointBlock block;
   block.points = &points_;
   block.filter = &rows.columns->rows;
-  if (rows.sorted == nullptr) return block;
-  block.sorted =
-      (rows.are_points ? rows.sorted.get() : rows.columns->sorted.get());
-  block.filter = &block.sorted->filter();
-  block.place_at = &block.sorted->place_at();
+  if (rows.sorted != nullptr) {
+    const SortedPoints& sorted =
+        rows.are_points ? *rows.sorted : *rows.columns->sorted;
+    block.filter = &sorted.filter();
+    block.place_at = &sorted.place_at();
+  }
+  block.spans = (rows.are_points ? rows.spans : rows.column_spans).get();
   return block;
 }
 
@@ -110,10 +139,11 @@ PointBlock HeldPoints::block_of(const Rows& rows) const {
   PointBlock block;
   block.points = &rows.points;
   block.filter = &rows.filter;
-  if (rows.sorted == nullptr) return block;
-  block.sorted = rows.sorted.get();
-  block.filter = &rows.sorted->filter();
-  block.place_at = &rows.sorted->place_at();
+  if (rows.sorted != nullptr) {
+    block.filter = &rows.sorted->filter();
+    block.place_at = &rows.sorted->place_at();
+  }
+  block.spans = rows.spans.get();
   return block;
 }
 
@@ -165,18 +195,32 @@ bool HeldPoints::serves(const Packed* packed, const FilterUse& use,
 /// are packed again. So the bounds hold for any queries. If their errors exceed
 /// the slack, it is widened and the points' numbers are updated. The best form
 /// for lists may differ from that for pairs within a distance, and then the
-/// points are kept in both.
+/// points are kept in both. in_tree: whether points and queries are first put
+/// in the order of a tree, if the form has limits for its boxes.
 ///
 /// A search that fails or is stopped leaves nothing that is not finished.
 void HeldPoints::fit_filter(const Request& request, const FilterUse& use,
-                            Rows& rows, Progress* progress) {
+                            Rows& rows, Progress* progress, bool in_tree) {
   const int threads = request.num_threads;
   const PreparedPoints* queries = rows.are_points ? nullptr : &rows.points;
   std::shared_ptr<Packed>& kept = packed_for(use);
-  if (!serves(kept.get(), use, rows, threads)) {
-    FilterScale scale =
-        choose_scale(*metric_, DistanceRule(*metric_, exponent_), kernels_,
-                     points_, queries, threads, use);
+  const bool ready = serves(kept.get(), use, rows, threads);
+  FilterScale scale;
+  if (!ready) {
+    scale = choose_scale(*metric_, DistanceRule(*metric_, exponent_), kernels_,
+                         points_, queries, threads, use);
+  } else if (in_tree && !in_tree_ && kept->scale.form->reach != nullptr) {
+    // The same scale, for points in another order.
+    scale = std::move(kept->scale);
+    for (std::shared_ptr<Packed>& packed : packed_) packed.reset();
+  }
+  const bool by_boxes =
+      in_tree &&
+      (kept != nullptr && ready ? kept->scale : scale).form->reach != nullptr;
+  if (by_boxes && !in_tree_) put_in_tree(threads);
+  if (by_boxes && queries != nullptr)
+    rearrange(rows.points, tree_order(rows.points, threads), threads);
+  if (!ready || kept == nullptr) {
     const std::shared_ptr<Packed>& other = packed_[use.k > 0 ? 1 : 0];
     kept.reset();
     if (other != nullptr && other->scale.form == scale.form &&
@@ -206,6 +250,17 @@ void HeldPoints::fit_filter(const Request& request, const FilterUse& use,
   rows.columns = &packed;
 }
 
+/// Their packed forms and keys, which are in the order of their places, go.
+void HeldPoints::put_in_tree(int num_threads) {
+  const std::vector<std::int32_t> order = tree_order(points_, num_threads);
+  for (std::shared_ptr<Packed>& packed : packed_) packed.reset();
+  keys_ = PointKeys();
+  low_keys_ = std::vector<double>();
+  is_prepared_ = false;  // if it is stopped half-way
+  rearrange(points_, order, num_threads);
+  is_prepared_ = in_tree_ = true;
+}
+
 HeldPoints::Rows HeldPoints::fit_rows(const Request& request,
                                       const RowSource* queries,
                                       Progress* progress,
@@ -225,14 +280,16 @@ HeldPoints::Rows HeldPoints::fit_rows(const Request& request,
 HeldPoints::Rows HeldPoints::fit(const Request& request,
                                  const RowSource* queries, const FilterUse* use,
                                  Progress* progress, bool shuffle_queries) {
+  // A filter is seeded by random points.
+  if (use != nullptr && in_tree_) forget();
   Rows rows = fit_rows(request, queries, progress, shuffle_queries);
   if (use != nullptr && !is_empty(rows))
     fit_filter(request, *use, rows, progress);
   return rows;
 }
 
-/// Samples the keys first, because the gain from the filter depends on the
-/// share of pairs that keys leave.
+/// Looks at the keys and the tree first, because the gain from the filter
+/// depends on the share of pairs that they leave.
 HeldPoints::Rows HeldPoints::fit_sorted(const Request& request,
                                         const RowSource* queries, FilterUse use,
                                         const Within* within,
@@ -243,63 +300,107 @@ HeldPoints::Rows HeldPoints::fit_sorted(const Request& request,
   if (is_empty(rows) || (within == nullptr && few_queries(request, queries) &&
                          !serves(packed_for(use).get(), use, rows, threads)))
     return rows;
-  const KeyKind kind = key_kind(*metric_);
   PointKeys query_keys;
-  const double share =
-      share_by_keys(request, rows, within, query_keys, progress);
-  use.share = std::min(share, 1.0);
-  fit_filter(request, use, rows, progress);
-  Packed& packed = *packed_for(use);
-  if (share > 1.0 || packed.scale.form->reach == nullptr) return rows;
-  if (rows.are_points) {
-    rows.sorted.reset(
-        new SortedPoints(kind, keys_, points_, packed.rows, threads));
-    return rows;
+  Order order = choose_order(request, rows, within, query_keys, progress);
+  if (in_tree_ && order.kind != KeyKind::box) {
+    // Other searches need shuffled points, whose keys are in another order.
+    forget();
+    rows = fit_rows(request, queries, progress, false);
+    order = Order();
   }
-  if (packed.sorted == nullptr)
-    packed.sorted.reset(
-        new SortedPoints(kind, keys_, points_, packed.rows, threads));
-  rows.sorted.reset(new SortedPoints(kind, std::move(query_keys), rows.points,
-                                     rows.filter, threads));
+  use.share = order.share;
+  fit_filter(request, use, rows, progress, order.kind == KeyKind::box);
+  Packed& packed = *packed_for(use);
+  if (order.kind == KeyKind::none || packed.scale.form->reach == nullptr)
+    return rows;
+  rows.order = order.kind;
+  const auto make_sorted = [&](PointKeys keys, const PreparedPoints& points,
+                               const FilterRows& filter) {
+    return std::unique_ptr<SortedPoints>(
+        new SortedPoints(order.kind, std::move(keys), points, filter, threads));
+  };
+  const auto make_boxes = [&](const PreparedPoints& points) {
+    return KeyTiles(*metric_, packed.scale, points, threads);
+  };
+  if (order.kind == KeyKind::box) {
+    if (packed.boxes == nullptr)
+      packed.boxes.reset(new KeyTiles(make_boxes(points_)));
+    if (!rows.are_points) rows.boxes = make_boxes(rows.points);
+  } else if (rows.are_points) {
+    rows.sorted = make_sorted(keys_, points_, packed.rows);
+  } else {
+    if (packed.sorted == nullptr)
+      packed.sorted = make_sorted(keys_, points_, packed.rows);
+    rows.sorted = make_sorted(std::move(query_keys), rows.points, rows.filter);
+  }
   return rows;
 }
 
 /// Samples pairs for lists of the same k once: a sample may take longer than
-/// the search of some queries.
-double HeldPoints::share_by_keys(const Request& request, const Rows& rows,
-                                 const Within* within, PointKeys& query_keys,
-                                 Progress* progress) {
-  constexpr double kNotSorted = 2.0;
+/// the search of some queries. Points in the order of a tree stay in it, where
+/// no other order is asked for.
+HeldPoints::Order HeldPoints::choose_order(const Request& request,
+                                           const Rows& rows,
+                                           const Within* within,
+                                           PointKeys& query_keys,
+                                           Progress* progress) {
   const AskedOrder asked = asked_order(request);
-  const KeyKind kind = key_kind(*metric_);
-  if (kind == KeyKind::none || asked == AskedOrder::scattered)
-    return kNotSorted;
-  const bool always = asked == AskedOrder::sorted;
-  SampledShare& known = rows.are_points ? of_graph_ : of_queries_;
-  const bool is_known = within == nullptr && known.k == request.k;
-  if (!always && (is_known ? !keys_pay(known.share)
-                           : !keys_may_pay(points_of(rows), points_)))
-    return kNotSorted;
+  const bool any = asked == AskedOrder::as_it_pays;
+  const KeyKind kind =
+      any || asked == AskedOrder::sorted ? key_kind(*metric_) : KeyKind::none;
+  const bool boxes = (any || asked == AskedOrder::tree) &&
+                     has_boxes(*metric_) && points_.held() &&
+                     points_of(rows).held();
+  if (kind == KeyKind::none && !boxes) return Order();
+  if (any && boxes && in_tree_) return {KeyKind::box, tree_share_};
+  SampledOrder& known = rows.are_points ? of_graph_ : of_queries_;
+  const bool is_known =
+      within == nullptr && known.k == request.k && known.asked == asked;
+  if (any && (is_known ? known.order.kind == KeyKind::none
+                       : !keys_may_pay(points_of(rows), points_)))
+    return Order();
   const int threads = request.num_threads;
-  if (keys_.empty()) {
-    keys_ = keys_of(kind, points_, threads, progress);
-    low_keys_ = low_ends(keys_);
+  if (kind != KeyKind::none &&
+      !(is_known && known.order.kind == KeyKind::box)) {
+    if (keys_.empty()) {
+      keys_ = keys_of(kind, points_, threads, progress);
+      low_keys_ = low_ends(keys_);
+    }
+    if (!rows.are_points)
+      query_keys = keys_of(kind, rows.points, threads, progress);
   }
-  if (!rows.are_points)
-    query_keys = keys_of(kind, rows.points, threads, progress);
-  if (is_known) return known.share;
-  const PointKeys& keys = rows.are_points ? keys_ : query_keys;
+  if (is_known) return known.order;
+  Order order = sample_order(request, rows, within, kind, boxes, query_keys);
+  if (any && !keys_pay(order.share)) order = Order();
+  if (order.kind == KeyKind::box) tree_share_ = order.share;
+  if (within == nullptr) known = {request.k, asked, order};
+  return order;
+}
+
+/// Returns the order that leaves the smaller share of pairs.
+HeldPoints::Order HeldPoints::sample_order(const Request& request,
+                                           const Rows& rows,
+                                           const Within* within, KeyKind kind,
+                                           bool boxes,
+                                           const PointKeys& query_keys) const {
+  const PreparedPoints* const queries =
+      rows.are_points ? nullptr : &rows.points;
   const DistanceRule rule(*metric_, exponent_);
-  const double share = cpu::share_by_keys(
-      kind,
-      within != nullptr ? rows_within(*metric_, rule,
-                                      limits_of(*within, points_of(rows)), keys)
-                        : sampled_rows(*metric_, rule, kernels_, points_,
-                                       rows.are_points ? nullptr : &rows.points,
-                                       keys, request.k),
-      low_keys_);
-  if (within == nullptr) known = {request.k, share};
-  return always || keys_pay(share) ? share : kNotSorted;
+  const std::vector<SampledRow> sample =
+      within != nullptr
+          ? rows_within(*metric_, rule, limits_of(*within, points_of(rows)))
+          : sampled_rows(*metric_, rule, kernels_, points_, queries, request.k);
+  Order order;
+  if (kind != KeyKind::none)
+    order = {kind,
+             share_by_keys(kind, sample, rows.are_points ? keys_ : query_keys,
+                           low_keys_)};
+  if (!boxes) return order;
+  const double share =
+      share_by_boxes(*metric_, sample, points_, queries, request.num_threads);
+  if (kind == KeyKind::none || share < order.share)
+    order = {KeyKind::box, share};
+  return order;
 }
 
 void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
@@ -310,23 +411,24 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
     throw std::invalid_argument("queries by groups are no search of this");
   const Clock::time_point start = Clock::now();
   const FilterUse use = use_for_lists(request);
-  const Rows fitted = request.groups == nullptr
-                          ? fit_sorted(request, queries, use, nullptr, progress)
-                          : fit(request, queries, &use, progress);
+  Rows fitted = request.groups == nullptr
+                    ? fit_sorted(request, queries, use, nullptr, progress)
+                    : fit(request, queries, &use, progress);
   const FilterScale& scale = fitted.columns->scale;
-  const PointBlock all_columns = columns(fitted);
-  const PointBlock all_rows = block_of(fitted);
-  if (all_rows.size() == 0) {
+  if (points_of(fitted).size() == 0) {
     for (std::int64_t i = 0; i < out.rows; ++i)
       emit_missing(out, AnswerRow::of(i), request.k);
     return;
   }
   PlanInput input = plan_input(request, points_.size(), points_.num_features,
-                               fitted.are_points ? 0 : all_rows.size());
+                               fitted.are_points ? 0 : fitted.points.size());
   input.rows_made = !points_.held();
-  const Plan plan = plan_cpu(input);
+  const Plan plan = plan_for(input, fitted.is_ordered());
+  span_chunks(fitted, points_.size(), plan);
+  const PointBlock all_columns = columns(fitted);
+  const PointBlock all_rows = block_of(fitted);
   const DistanceRule rule(*metric_, exponent_);
-  tell_chosen(progress, {scale.numbers(), fitted.sorted != nullptr});
+  tell_chosen(progress, {scale.numbers(), fitted.is_ordered()});
   Search search(request, plan, kernels_, rule, scale, fitted.are_points,
                 all_rows.size(), progress);
   const double prepared = seconds_since(start);
@@ -342,7 +444,7 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
       for (std::int64_t at = 0; at < all_rows.size(); ++at)
         limit[static_cast<std::size_t>(all_rows.place(at).value)] =
             search.limit(all_rows, at);
-      fitted.sorted->sort_by_limits(limit);
+      fitted.sort_by_limits(limit);
     }
     search.meet({{&all_rows, &all_columns}}, kSeeded, 1.0);
     redone = search.fill_short({&all_rows, &all_columns});
@@ -411,25 +513,26 @@ void HeldPoints::find_within(const Request& asked, const Within& within,
                              Progress* progress, Stats* stats) {
   const Request request = suited_to(asked, queries);
   const Clock::time_point start = Clock::now();
-  const Rows fitted =
+  Rows fitted =
       fit_sorted(request, queries, use_within(request), &within, progress);
-  if (fitted.sorted != nullptr)
-    fitted.sorted->sort_by_limits(limits_of(within, points_of(fitted)));
   const FilterScale& scale = fitted.columns->scale;
-  const PointBlock all_columns = columns(fitted);
-  const PointBlock all_rows = block_of(fitted);
   WithinCollector collector(
       request, within, (queries != nullptr ? *queries : whole_).num_points(),
       fitted.are_points);
-  if (all_rows.size() == 0 || all_columns.size() == 0) {
+  if (is_empty(fitted)) {
     collector.allocate(answer);
     return;
   }
   PlanInput input = plan_input(request, points_.size(), points_.num_features,
-                               fitted.are_points ? 0 : all_rows.size());
+                               fitted.are_points ? 0 : fitted.points.size());
   input.k = 1;
   input.rows_made = !points_.held();
-  const Plan plan = plan_cpu(input);
+  const Plan plan = plan_for(input, fitted.is_ordered());
+  span_chunks(fitted, points_.size(), plan);
+  const PointBlock all_columns = columns(fitted);
+  const PointBlock all_rows = block_of(fitted);
+  if (fitted.sorted != nullptr)
+    fitted.sort_by_limits(limits_of(within, points_of(fitted)));
   const DistanceRule rule(*metric_, exponent_);
   WithinSearch search(request, within, plan, kernels_, rule, scale, all_rows,
                       all_columns, progress);

@@ -14,11 +14,13 @@
 #include "core/rows/source.hpp"
 #include "core/rows/subset.hpp"
 #include "core/search/between.hpp"
+#include "core/search/plan.hpp"
 #include "core/search/within.hpp"
 #include "cpu/filter/form.hpp"
 #include "cpu/filter/scale.hpp"
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/keys.hpp"
+#include "cpu/search/keys_pay.hpp"
 #include "cpu/search/prepared_pairs.hpp"
 
 namespace fsknn {
@@ -69,9 +71,10 @@ class HeldPoints {
     FilterUse use;  ///< the use for which the scale was chosen
     FilterRows rows;
     double error = kNoSlack;  ///< the error that the scale's slack covers
-    /// The same in the order of their keys, for queries; null: not needed so
-    /// far.
+    /// The same in the order of their keys, for queries, or the boxes of their
+    /// tiles in the order of a tree; null: not needed so far.
     std::unique_ptr<const SortedPoints> sorted;
+    std::unique_ptr<const KeyTiles> boxes;
   };
   /// The points (or queries) whose neighbours are searched for.
   struct Rows {
@@ -80,15 +83,38 @@ class HeldPoints {
     FilterRows filter;
     /// The points in the same form.
     const Packed* columns = nullptr;
-    /// The rows in the order of their keys; null: rows and points are in the
-    /// order of their places.
-    std::unique_ptr<SortedPoints> sorted;
+    /// The order of rows and points in which tiles of pairs are pruned.
+    KeyKind order = KeyKind::none;
+    std::unique_ptr<SortedPoints> sorted;  ///< in the order of keys
+    KeyTiles boxes;                        ///< of queries, in that of a tree
+    std::unique_ptr<ChunkSpans> spans, column_spans;
+
+    bool is_ordered() const { return order != KeyKind::none; }
+    const KeyTiles& column_tiles() const {
+      if (order == KeyKind::box) return *columns->boxes;
+      return are_points ? sorted->tiles() : columns->sorted->tiles();
+    }
+    const KeyTiles& row_tiles() const {
+      if (are_points) return column_tiles();
+      return order == KeyKind::box ? boxes : sorted->tiles();
+    }
+    void sort_by_limits(const std::vector<double>& limit) {
+      if (sorted == nullptr) return;
+      sorted->sort_by_limits(limit);
+      spans->renew();
+    }
   };
-  /// The share of pairs that the points' keys do not prune, as it was sampled
-  /// for lists of k neighbours.
-  struct SampledShare {
-    std::int64_t k = 0;
+  /// The order in which tiles of pairs are pruned, and the estimated share of
+  /// pairs that are left.
+  struct Order {
+    KeyKind kind = KeyKind::none;
     double share = 1.0;
+  };
+  /// An order as it was chosen by a sample for lists of k neighbours.
+  struct SampledOrder {
+    std::int64_t k = 0;
+    AskedOrder asked = AskedOrder::as_it_pays;
+    Order order;
   };
   const RowSource& source() const { return some_ ? *some_ : whole_; }
   void forget();
@@ -96,17 +122,20 @@ class HeldPoints {
   Rows fit(const Request& request, const RowSource* queries,
            const FilterUse* use, Progress* progress,
            bool shuffle_queries = false);
-  /// As fit(), for a search that may use the order of the keys. within: null
-  /// for lists.
+  /// As fit(), for a search that may use the order of the keys or of a tree.
+  /// within: null for lists.
   Rows fit_sorted(const Request& request, const RowSource* queries,
                   FilterUse use, const Within* within, Progress* progress);
   Rows fit_rows(const Request& request, const RowSource* queries,
                 Progress* progress, bool shuffle_queries);
-  /// Returns the share of pairs to filter if the order of the keys pays, or
-  /// more than 1. query_keys: set for queries.
-  double share_by_keys(const Request& request, const Rows& rows,
-                       const Within* within, PointKeys& query_keys,
-                       Progress* progress);
+  /// Returns the order that pays, or the one that is asked for. query_keys: set
+  /// for queries in the order of keys.
+  Order choose_order(const Request& request, const Rows& rows,
+                     const Within* within, PointKeys& query_keys,
+                     Progress* progress);
+  Order sample_order(const Request& request, const Rows& rows,
+                     const Within* within, KeyKind kind, bool boxes,
+                     const PointKeys& query_keys) const;
   bool is_empty(const Rows& rows) const {
     return points_.size() == 0 || (!rows.are_points && rows.points.size() == 0);
   }
@@ -119,12 +148,15 @@ class HeldPoints {
   bool serves(const Packed* packed, const FilterUse& use, const Rows& rows,
               int num_threads) const;
   void fit_filter(const Request& request, const FilterUse& use, Rows& rows,
-                  Progress* progress);
+                  Progress* progress, bool in_tree = false);
+  void put_in_tree(int num_threads);
   void meet_groups(const Request& request, const PointBlock& all,
                    Search& search) const;
   const PreparedPoints& points_of(const Rows& rows) const {
     return rows.are_points ? points_ : rows.points;
   }
+  static void span_chunks(Rows& rows, std::int64_t num_columns,
+                          const Plan& plan);
   PointBlock columns(const Rows& rows) const;
   PointBlock block_of(const Rows& rows) const;
 
@@ -137,6 +169,8 @@ class HeldPoints {
   const Kernels& kernels_;
 
   bool is_prepared_ = false;
+  bool in_tree_ = false;       ///< prepared, and in the order of a tree
+  double tree_share_ = 1.0;    ///< the share of pairs that its boxes leave
   double largest_ = -1;        ///< magnitude in the source; below 0: unknown
   const MetricEntry* metric_;  ///< the metric by which they are prepared
   int exponent_ = 0;
@@ -148,7 +182,7 @@ class HeldPoints {
   std::shared_ptr<Packed> packed_[2];
   PointKeys keys_;  ///< of the points; empty until they are needed
   std::vector<double> low_keys_;  ///< their lower ends, ascending
-  SampledShare of_graph_, of_queries_;
+  SampledOrder of_graph_, of_queries_;
 };
 
 }  // namespace cpu

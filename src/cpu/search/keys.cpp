@@ -1,6 +1,7 @@
 #include "cpu/search/keys.hpp"
 
 #include "core/base/pieces.hpp"
+#include "cpu/filter/form_parts.hpp"
 #include "cpu/filter/pack.hpp"
 
 namespace fsknn {
@@ -11,6 +12,11 @@ namespace {
 // its squares may underflow.
 constexpr double kLeastSum = 0x1p-960;
 constexpr double kLeastNorm = 0x1p-400;
+// Entries of boxes are cut off at this many units, so that sums of squares fit
+// in floats.
+constexpr double kLargestSide = 0x1p40;
+// Sums of more gaps may have rounding errors that are not small.
+constexpr std::int64_t kMostSummed = std::int64_t{1} << 20;
 
 /// Sums of a row, computed in four parallel parts.
 struct RowTotals {
@@ -46,6 +52,33 @@ KeyRange key_of(KeyKind kind, const RowTotals& t, double rounding) {
   return {key - rounding * size, key + rounding * size};
 }
 
+/// Widens a box [width] of doubles, which were rounded a few times, to floats.
+/// The next float is farther than these roundings.
+void store_box(const std::vector<double>& low, const std::vector<double>& high,
+               float* to, std::size_t step) {
+  for (std::size_t f = 0; f < low.size(); ++f) {
+    to[2 * f * step] = std::nextafter(float_down(low[f]), -kFloatInfinity);
+    to[(2 * f + 1) * step] = std::nextafter(float_up(high[f]), kFloatInfinity);
+  }
+}
+
+/// The gap between two boxes, by the arithmetic of Kernels::near_boxes().
+float gap_between(Accumulation gaps, const std::vector<float>& a,
+                  const std::vector<float>& b) {
+  float sum = 0.0f;
+  for (std::size_t f = 0; f < a.size(); f += 2) {
+    const float gap =
+        std::max(std::max(a[f] - b[f + 1], b[f] - a[f + 1]), 0.0f);
+    if (gaps == Accumulation::squared_difference)
+      sum += gap * gap;
+    else if (gaps == Accumulation::absolute_difference)
+      sum += gap;
+    else
+      sum = std::max(sum, gap);
+  }
+  return sum;
+}
+
 }  // namespace
 
 KeyKind key_kind(const MetricEntry& metric) {
@@ -55,6 +88,13 @@ KeyKind key_kind(const MetricEntry& metric) {
   return metric.accumulation == Accumulation::squared_difference
              ? KeyKind::norm
              : KeyKind::none;
+}
+
+bool has_boxes(const MetricEntry& metric) {
+  return metric.filter != FilterKind::none &&
+         (metric.accumulation == Accumulation::squared_difference ||
+          metric.accumulation == Accumulation::absolute_difference ||
+          metric.accumulation == Accumulation::largest_difference);
 }
 
 PointKeys keys_of(KeyKind kind, const PreparedPoints& points, int num_threads,
@@ -91,11 +131,143 @@ KeyTiles::KeyTiles(KeyKind kind, const PointKeys& keys,
   gather(columns_, Tile::columns);
 }
 
-KeyRange KeyTiles::of(std::int64_t at, std::int64_t count) const {
-  KeyRange all = columns(at);
-  for (std::int64_t c = Tile::columns; c < count; c += Tile::columns)
-    all.include(columns(at + c));
+KeyTiles::KeyTiles(const MetricEntry& metric, const FilterScale& scale,
+                   const PreparedPoints& points, int num_threads)
+    : kind_(KeyKind::box),
+      gaps_(metric.accumulation),
+      width_(points.num_features),
+      unit_(scale.unit) {
+  constexpr std::int64_t tiles_together = kStratum / Tile::rows;
+  static_assert(tiles_together % Tile::panel == 0, "whole panels in a stratum");
+  const std::int64_t n = points.size();
+  const std::int64_t strata = (n + kStratum - 1) / kStratum;
+  row_boxes_ = Buffer<float>(strata * tiles_together * 2 * width_);
+  column_boxes_ =
+      Buffer<float>((n + Tile::columns - 1) / Tile::columns * 2 * width_);
+  std::fill_n(row_boxes_.data(), row_boxes_.size(), 0.0f);
+  const std::size_t width = static_cast<std::size_t>(width_);
+  const double inverse = 1.0 / unit_;
+  run_pieces(strata, num_threads, {}, [&] {
+    return [&, row = RowReader(points), low = std::vector<double>(width),
+            high = std::vector<double>(width)](std::int64_t stratum) mutable {
+      const std::int64_t end = std::min(n, (stratum + 1) * kStratum);
+      for (std::int64_t first = stratum * kStratum; first < end;
+           first += Tile::rows) {
+        std::fill(low.begin(), low.end(), kLargestSide);
+        std::fill(high.begin(), high.end(), -kLargestSide);
+        for (std::int64_t p = first; p < std::min(end, first + Tile::rows);
+             ++p) {
+          const double* const x = row(Place{p});
+          for (std::size_t f = 0; f < width; ++f) {
+            const std::int64_t at = static_cast<std::int64_t>(f);
+            const double less =
+                scale.centre.size() > 0 ? scale.centre[at] : 0.0;
+            const double y = (x[f] - less) * inverse;
+            // A number that is not one may be anywhere.
+            low[f] = std::min(low[f], y >= -kLargestSide ? y : -kLargestSide);
+            high[f] = std::max(high[f], y <= kLargestSide ? y : kLargestSide);
+          }
+        }
+        const std::int64_t tile = first / Tile::rows;
+        float* const own = row_boxes_.data() +
+                           tile / Tile::panel * 2 * width_ * Tile::panel +
+                           tile % Tile::panel;
+        store_box(low, high, own, Tile::panel);
+        float* const all =
+            column_boxes_.data() + first / Tile::columns * 2 * width_;
+        for (std::int64_t f = 0; f < 2 * width_; ++f) {
+          const float side = own[f * Tile::panel];
+          if (first % Tile::columns == 0)
+            all[f] = side;
+          else
+            all[f] =
+                f % 2 == 0 ? std::min(all[f], side) : std::max(all[f], side);
+        }
+      }
+    };
+  });
+}
+
+Span KeyTiles::of(std::int64_t at, std::int64_t count) const {
+  Span all;
+  if (kind_ != KeyKind::box) {
+    all.key = columns(at);
+    for (std::int64_t c = Tile::columns; c < count; c += Tile::columns)
+      all.key.include(columns(at + c));
+    return all;
+  }
+  all.box.assign(column_box(at), column_box(at) + 2 * width_);
+  for (std::int64_t c = Tile::columns; c < count; c += Tile::columns) {
+    const float* const box = column_box(at + c);
+    for (std::size_t f = 0; f < all.box.size(); f += 2) {
+      all.box[f] = std::min(all.box[f], box[f]);
+      all.box[f + 1] = std::max(all.box[f + 1], box[f + 1]);
+    }
+  }
   return all;
+}
+
+float KeyTiles::limit_of(double reach) const {
+  if (kind_ != KeyKind::box) return float_up(reach);
+  if (reach < 0.0) return -1.0f;
+  if (width_ > kMostSummed) return kFloatInfinity;
+  const double units = reach / unit_;
+  const double most =
+      gaps_ == Accumulation::squared_difference ? units * units : units;
+  // Of the gaps' roundings each is 2^-24 of the sum.
+  const double rounding = static_cast<double>(width_ + 8) * 0x1p-22;
+  const double limit = most * (1.0 + rounding) + 1e-30;
+  return limit < HUGE_VAL ? float_up(limit) : kFloatInfinity;
+}
+
+bool KeyTiles::apart(const Span& a, const Span& b, float limit) const {
+  return kind_ == KeyKind::box
+             ? gap_between(gaps_, a.box, b.box) > limit
+             : cpu::apart(kind_, a.key, b.key, static_cast<double>(limit));
+}
+
+float KeyTiles::between(const Span& a, const Span& b) const {
+  if (kind_ != KeyKind::box)
+    return static_cast<float>(
+        std::fabs(a.key.low + a.key.high - b.key.low - b.key.high));
+  float sum = 0.0f;
+  for (std::size_t f = 0; f < a.box.size(); f += 2) {
+    const float gap = a.box[f] + a.box[f + 1] - b.box[f] - b.box[f + 1];
+    sum += gap * gap;
+  }
+  return sum;
+}
+
+ChunkSpans::ChunkSpans(const KeyTiles& tiles, std::int64_t num_points,
+                       std::int64_t chunk_size)
+    : tiles_(tiles),
+      num_points_(num_points),
+      chunk_size_(chunk_size),
+      limit_(static_cast<std::size_t>((num_points + chunk_size - 1) /
+                                      chunk_size)) {
+  for (std::atomic<float>& limit : limit_) limit = kFloatInfinity;
+  renew();
+}
+
+void ChunkSpans::renew() {
+  spans_.clear();
+  for (std::int64_t first = 0; first < num_points_; first += chunk_size_)
+    spans_.push_back(
+        tiles_.of(first, std::min(chunk_size_, num_points_ - first)));
+}
+
+float limit_of(const KeyTiles& tiles, const FilterScale& scale,
+               const std::int32_t* threshold, std::int64_t count) {
+  double reach = -HUGE_VAL;
+  if (tiles.kind() == KeyKind::share) {
+    for (std::int64_t p = 0; p < count; ++p)
+      reach = std::max(reach, scale.form->reach(scale, threshold[p]));
+  } else {
+    // The bits of floats that are not negative have the order of the floats.
+    reach = scale.form->reach(scale,
+                              *std::max_element(threshold, threshold + count));
+  }
+  return tiles.limit_of(reach);
 }
 
 SortedPoints::SortedPoints(KeyKind kind, PointKeys keys,
@@ -115,7 +287,6 @@ SortedPoints::SortedPoints(KeyKind kind, PointKeys keys,
             [&](std::int32_t a, std::int32_t b) {
               return low(a) < low(b) || (low(a) == low(b) && a < b);
             });
-  for (const std::int32_t place : place_at_) sorted_.push_back(low(place));
   arrange();
 }
 
@@ -123,11 +294,6 @@ void SortedPoints::arrange() {
   filter_ = FilterRows();
   filter_ = reordered(rows_, place_at_, num_threads_);
   tiles_ = KeyTiles(kind_, keys_, place_at_);
-}
-
-std::int64_t SortedPoints::before(const KeyRange& key) const {
-  return std::lower_bound(sorted_.begin(), sorted_.end(), key.low) -
-         sorted_.begin();
 }
 
 void SortedPoints::sort_by_limits(const std::vector<double>& limit) {

@@ -1,11 +1,14 @@
 #pragma once
 
-// Bounds that prune pairs without any arithmetic. A point's key is its sum or
-// its length: two points are at least as far apart as their keys. When points
-// are in the order of their keys, whole tiles of pairs can be pruned. The proof
-// is in the vignette "proofs", section "Tiles pruned by sums and lengths".
+// Bounds that prune tiles of pairs without comparing their points. A point's
+// key is its sum or its length: two points are at least as far apart as their
+// keys. Points are also at least as far apart as the boxes around their tiles.
+// The order of the keys, or of a tree (tree.hpp), brings near points together.
+// The proofs are in the vignette "proofs", sections "Tiles pruned by sums and
+// lengths" and "Tiles pruned by boxes".
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -21,10 +24,14 @@ enum class KeyKind {
   none,
   sum,    ///< |s_i - s_j| is at most the sum of differences
   share,  ///< |s_i - s_j| / (s_i + s_j) is at most 1 - the overlap
-  norm    ///< | |x_i| - |x_j| | is at most the Euclidean distance
+  norm,   ///< | |x_i| - |x_j| | is at most the Euclidean distance
+  box     ///< no key; the distance of boxes is at most that of their points
 };
 
+/// The kind of key that this metric has, if any.
 KeyKind key_kind(const MetricEntry& metric);
+/// Whether boxes bound the distances of this metric.
+bool has_boxes(const MetricEntry& metric);
 
 /// An interval that is sure to contain a key, or the keys of several points.
 struct KeyRange {
@@ -50,13 +57,22 @@ using PointKeys = std::vector<KeyRange>;
 PointKeys keys_of(KeyKind kind, const PreparedPoints& points, int num_threads,
                   Progress* progress);
 
-/// The intervals of keys, for each tile of the filter, of points in their
-/// order.
+/// The keys, or the box, of several points.
+struct Span {
+  KeyRange key;
+  std::vector<float> box;  ///< [width][2]: the least and largest entries
+};
+
+/// The keys or boxes, for each tile of the filter, of points in their order.
 class KeyTiles {
  public:
   KeyTiles() = default;
   KeyTiles(KeyKind kind, const PointKeys& keys,
            const std::vector<std::int32_t>& place_at);
+  /// Boxes around the tiles of points in the order of their places. Entries are
+  /// less the centre of the scale, in its unit.
+  KeyTiles(const MetricEntry& metric, const FilterScale& scale,
+           const PreparedPoints& points, int num_threads);
 
   KeyKind kind() const { return kind_; }
   /// The interval of the rows, or columns, of the tile that starts at `at`.
@@ -66,13 +82,83 @@ class KeyTiles {
   const KeyRange& columns(std::int64_t at) const {
     return columns_[static_cast<std::size_t>(at / Tile::columns)];
   }
-  /// The interval of `count` points from `at`, where whole tiles begin and end.
-  KeyRange of(std::int64_t at, std::int64_t count) const;
+  /// The boxes of 16 tiles of rows, as Kernels::near_boxes() needs them.
+  const float* row_boxes(std::int64_t panel) const {
+    return row_boxes_.data() + panel * 2 * width_ * Tile::panel;
+  }
+  /// [width][2], of the tile of columns that starts at `at`.
+  const float* column_box(std::int64_t at) const {
+    return column_boxes_.data() + at / Tile::columns * 2 * width_;
+  }
+  Accumulation gaps() const { return gaps_; }
+  std::int64_t width() const { return width_; }
+
+  /// The memory of the boxes.
+  double bytes() const {
+    return 4.0 * static_cast<double>(row_boxes_.size() + column_boxes_.size());
+  }
+
+  /// The span of `count` points from `at`, where whole tiles begin and end.
+  Span of(std::int64_t at, std::int64_t count) const;
+  /// The largest bound of spans that may have a pair within `reach` (see
+  /// FilterForm).
+  float limit_of(double reach) const;
+  /// Whether no point of one span is within that limit of one of the other.
+  bool apart(const Span& a, const Span& b, float limit) const;
+  /// How far the middles of two spans are from each other, for their order.
+  float between(const Span& a, const Span& b) const;
 
  private:
   KeyKind kind_ = KeyKind::none;
   std::vector<KeyRange> rows_, columns_;
+  Accumulation gaps_ = Accumulation::squared_difference;
+  std::int64_t width_ = 0;  ///< the number of features
+  double unit_ = 1.0;
+  Buffer<float> row_boxes_;     ///< [panels][width][2][16]
+  Buffer<float> column_boxes_;  ///< [tiles][width][2]
 };
+
+/// The spans of the chunks of some points, and their limits, which all threads
+/// share.
+class ChunkSpans {
+ public:
+  ChunkSpans(const KeyTiles& tiles, std::int64_t num_points,
+             std::int64_t chunk_size);
+
+  /// After the tiles have changed.
+  void renew();
+  const KeyTiles& tiles() const { return tiles_; }
+  std::int64_t size() const { return static_cast<std::int64_t>(spans_.size()); }
+  const Span& operator[](std::int64_t chunk) const {
+    return spans_[static_cast<std::size_t>(chunk)];
+  }
+  std::int64_t num_points(std::int64_t chunk) const {
+    return std::min(chunk_size_, num_points_ - chunk * chunk_size_);
+  }
+  std::int64_t chunk_at(std::int64_t point) const {
+    return point / chunk_size_;
+  }
+  /// No point of the chunk takes a pair beyond this; infinity at first. Limits
+  /// only fall, so that an old one is still valid.
+  float limit(std::int64_t chunk) const {
+    return limit_[static_cast<std::size_t>(chunk)].load(
+        std::memory_order_relaxed);
+  }
+  void set_limit(std::int64_t chunk, float limit) {
+    limit_[static_cast<std::size_t>(chunk)].store(limit,
+                                                  std::memory_order_relaxed);
+  }
+
+ private:
+  const KeyTiles& tiles_;
+  const std::int64_t num_points_, chunk_size_;
+  std::vector<Span> spans_;
+  std::vector<std::atomic<float>> limit_;
+};
+
+/// The largest limit of points with these thresholds of the filter.
+float limit_of(const KeyTiles& tiles, const FilterScale& scale,
+               const std::int32_t* threshold, std::int64_t count);
 
 // The number of rows in a stratum. It is whole tiles in both directions, large
 // enough that some rows are alike, and small beside the number of points.
@@ -93,8 +179,6 @@ class SortedPoints {
   const std::vector<std::int32_t>& place_at() const { return place_at_; }
   const FilterRows& filter() const { return filter_; }
   const KeyTiles& tiles() const { return tiles_; }
-  /// The number of points that precede that key; approximate within a stratum.
-  std::int64_t before(const KeyRange& key) const;
 
   /// limit: [places]
   void sort_by_limits(const std::vector<double>& limit);
@@ -106,20 +190,10 @@ class SortedPoints {
   const PointKeys keys_;
   const FilterRows& rows_;
   const int num_threads_;
-  std::vector<double> sorted_;  ///< the keys, ascending
   std::vector<std::int32_t> place_at_;
   FilterRows filter_;
   KeyTiles tiles_;
 };
-
-/// The i-th of `count` numbers from 0, ordered by their distance from `start`.
-inline std::int64_t outward(std::int64_t start, std::int64_t count,
-                            std::int64_t i) {
-  const std::int64_t above = count - 1 - start;
-  const std::int64_t both = std::min(start, above);
-  if (i <= 2 * both) return i % 2 == 1 ? start + (i + 1) / 2 : start - i / 2;
-  return start < above ? i : count - 1 - i;
-}
 
 }  // namespace cpu
 }  // namespace fsknn

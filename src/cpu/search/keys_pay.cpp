@@ -1,9 +1,11 @@
 #include "cpu/search/keys_pay.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "cpu/filter/sampled_pairs.hpp"
+#include "cpu/search/tree.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -18,6 +20,41 @@ constexpr std::int64_t kLeastPoints = 1000;
 constexpr double kMostLeft = 0.8;
 constexpr std::size_t kRowsWithin = 100;
 
+// Limits are this much larger, on average, when a tile is looked at than in the
+// end.
+constexpr double kLooser = 1.1;
+
+/// Stores the box [padded][2] around some points.
+void box_around(const PreparedPoints& points,
+                const std::vector<std::int32_t>& places, double* box) {
+  for (std::int64_t f = 0; f < 2 * points.padded; f += 2) {
+    box[f] = HUGE_VAL;
+    box[f + 1] = -HUGE_VAL;
+    for (const std::int32_t place : places) {
+      const double x = points.row(Place{place})[f / 2];
+      box[f] = std::min(box[f], x);
+      box[f + 1] = std::max(box[f + 1], x);
+    }
+  }
+}
+
+/// The distance between two boxes.
+double gap_of(Accumulation accumulation, const double* a, const double* b,
+              std::int64_t width) {
+  double sum = 0.0;
+  for (std::int64_t f = 0; f < width; f += 2) {
+    const double gap = std::max({a[f] - b[f + 1], b[f] - a[f + 1], 0.0});
+    if (accumulation == Accumulation::squared_difference)
+      sum += gap * gap;
+    else if (accumulation == Accumulation::absolute_difference)
+      sum += gap;
+    else
+      sum = std::max(sum, gap);
+  }
+  return accumulation == Accumulation::squared_difference ? std::sqrt(sum)
+                                                          : sum;
+}
+
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() &&
          text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -27,17 +64,18 @@ bool ends_with(const std::string& text, const std::string& end) {
 
 AskedOrder asked_order(const Request& request) {
   if (ends_with(request.instruction_set, "/sorted")) return AskedOrder::sorted;
+  if (ends_with(request.instruction_set, "/tree")) return AskedOrder::tree;
   return ends_with(request.instruction_set, "/scattered")
              ? AskedOrder::scattered
              : AskedOrder::as_it_pays;
 }
 
-std::vector<KeyedRow> sampled_rows(const MetricEntry& metric,
-                                   const DistanceRule& rule,
-                                   const Kernels& kernels,
-                                   const PreparedPoints& points,
-                                   const PreparedPoints* queries,
-                                   const PointKeys& keys, std::int64_t k) {
+std::vector<SampledRow> sampled_rows(const MetricEntry& metric,
+                                     const DistanceRule& rule,
+                                     const Kernels& kernels,
+                                     const PreparedPoints& points,
+                                     const PreparedPoints* queries,
+                                     std::int64_t k) {
   const SampledPairs sample(metric, rule, kernels, points, queries, k);
   std::vector<std::vector<double>> seen(
       static_cast<std::size_t>(sample.num_rows()));
@@ -45,7 +83,7 @@ std::vector<KeyedRow> sampled_rows(const MetricEntry& metric,
               [&](std::int64_t i, double distance) {
                 seen[static_cast<std::size_t>(i)].push_back(distance);
               });
-  std::vector<KeyedRow> rows;
+  std::vector<SampledRow> rows;
   const std::size_t nearest = static_cast<std::size_t>(sample.nearest());
   for (std::size_t i = 0; i < seen.size(); ++i) {
     double limit = HUGE_VAL;
@@ -55,21 +93,20 @@ std::vector<KeyedRow> sampled_rows(const MetricEntry& metric,
       std::nth_element(seen[i].begin(), farthest, seen[i].end());
       limit = compared(metric, rule, *farthest);
     }
-    const Place at = sample.place_of_row(static_cast<std::int64_t>(i));
-    rows.push_back({keys[static_cast<std::size_t>(at.value)], limit});
+    rows.push_back({sample.place_of_row(static_cast<std::int64_t>(i)), limit});
   }
   return rows;
 }
 
-std::vector<KeyedRow> rows_within(const MetricEntry& metric,
-                                  const DistanceRule& rule,
-                                  const std::vector<double>& limit,
-                                  const PointKeys& keys) {
+std::vector<SampledRow> rows_within(const MetricEntry& metric,
+                                    const DistanceRule& rule,
+                                    const std::vector<double>& limit) {
   const std::size_t count = std::min(kRowsWithin, limit.size());
-  std::vector<KeyedRow> rows;
+  std::vector<SampledRow> rows;
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = i * limit.size() / count;
-    rows.push_back({keys[at], compared(metric, rule, limit[at])});
+    rows.push_back({Place{static_cast<std::int64_t>(at)},
+                    compared(metric, rule, limit[at])});
   }
   return rows;
 }
@@ -82,19 +119,22 @@ std::vector<double> low_ends(const PointKeys& keys) {
   return low;
 }
 
-double share_by_keys(KeyKind kind, const std::vector<KeyedRow>& rows,
+double share_by_keys(KeyKind kind, const std::vector<SampledRow>& rows,
+                     const PointKeys& row_keys,
                      const std::vector<double>& low) {
   if (low.empty() || rows.empty()) return 1.0;
   // first to end are the keys that this row's key does not prune. If all of one
   // side remain, the range extends to that end of the points.
   double left = 0.0;
-  for (const KeyedRow& row : rows) {
-    for (const KeyedRow& other : rows) {
+  for (const SampledRow& row : rows) {
+    const KeyRange& of_row =
+        row_keys[static_cast<std::size_t>(row.place.value)];
+    for (const SampledRow& other : rows) {
       const double reach = std::max(row.reach, other.reach);
       const auto is_pruned = [&](double key) {
-        return apart(kind, row.key, {key, key}, reach);
+        return apart(kind, of_row, {key, key}, reach);
       };
-      const auto own = std::lower_bound(low.begin(), low.end(), row.key.low);
+      const auto own = std::lower_bound(low.begin(), low.end(), of_row.low);
       const auto first = std::partition_point(low.begin(), own, is_pruned);
       const auto end = std::partition_point(
           own, low.end(), [&](double key) { return !is_pruned(key); });
@@ -108,6 +148,53 @@ double share_by_keys(KeyKind kind, const std::vector<KeyedRow>& rows,
   const double wide =
       2.0 * static_cast<double>(kStratum) / static_cast<double>(low.size());
   return std::min(1.0, left / pairs + std::min(wide, 2.0 / kStrata));
+}
+
+double share_by_boxes(const MetricEntry& metric,
+                      const std::vector<SampledRow>& rows,
+                      const PreparedPoints& points,
+                      const PreparedPoints* queries, int num_threads) {
+  if (rows.empty()) return 1.0;
+  std::vector<Place> of_rows, of_columns;
+  for (const SampledRow& row : rows) of_rows.push_back(row.place);
+  for (std::size_t i = 0; i < rows.size() && queries != nullptr; ++i)
+    of_columns.push_back(sampled(points, static_cast<std::int64_t>(i),
+                                 static_cast<std::int64_t>(rows.size())));
+  const std::int64_t width = 2 * points.padded;
+  const std::int64_t size = static_cast<std::int64_t>(rows.size()) * width;
+  Buffer<double> tiles(size), columns(size);
+  const auto take = [&](const PreparedPoints& from,
+                        const std::vector<Place>& of, double* row_box,
+                        double* column_box) {
+    for (const TreeTiles& near : tree_tiles(from, of, num_threads)) {
+      if (row_box != nullptr) box_around(from, near.rows, row_box);
+      if (column_box != nullptr) box_around(from, near.columns, column_box);
+      row_box += row_box != nullptr ? width : 0;
+      column_box += column_box != nullptr ? width : 0;
+    }
+  };
+  if (queries == nullptr) {
+    take(points, of_rows, tiles.data(), columns.data());
+  } else {
+    take(*queries, of_rows, tiles.data(), nullptr);
+    take(points, of_columns, nullptr, columns.data());
+  }
+  double left = 0.0, pairs = 0.0;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t j = 0; j < rows.size(); ++j) {
+      if (queries == nullptr && i == j) continue;
+      const double reach = queries == nullptr
+                               ? std::max(rows[i].reach, rows[j].reach)
+                               : rows[i].reach;
+      const double gap =
+          gap_of(metric.accumulation,
+                 tiles.data() + static_cast<std::int64_t>(i) * width,
+                 columns.data() + static_cast<std::int64_t>(j) * width, width);
+      left += !(gap > kLooser * reach);
+      ++pairs;
+    }
+  // The tiles near a row's own are rarely among the sampled ones.
+  return std::min(1.0, pairs > 0.0 ? left / pairs + 1.0 / kStrata : 1.0);
 }
 
 bool keys_may_pay(const PreparedPoints& rows, const PreparedPoints& points) {

@@ -1,7 +1,8 @@
 #pragma once
 
-// Decides from a sample whether points are compared in the order of their keys,
-// that is, whether keys prune enough tiles of pairs. The answers are the same.
+// Decides from a sample whether points are compared in the order of their keys
+// or of a tree, that is, whether keys or boxes prune enough tiles of pairs. The
+// answers are the same.
 
 #include <vector>
 
@@ -11,40 +12,47 @@ namespace fsknn {
 namespace cpu {
 
 /// The order in which points are compared. A request sets it after the name of
-/// an instruction set, as the last part ("auto/sorted", "auto/8/scattered"; a
-/// testing aid).
-enum class AskedOrder { as_it_pays, sorted, scattered };
+/// an instruction set, as the last part ("auto/sorted": by keys, "auto/tree",
+/// "auto/8/scattered"; a testing aid).
+enum class AskedOrder { as_it_pays, sorted, tree, scattered };
 AskedOrder asked_order(const Request& request);
 
 /// A row and the distance within which its neighbours are, in the units of
 /// FilterForm::reach().
-struct KeyedRow {
-  KeyRange key;
+struct SampledRow {
+  Place place;
   double reach;
 };
 
-/// Samples rows with the distances of their k-th neighbours. keys: of the rows.
-/// queries is null if the points are the rows.
-std::vector<KeyedRow> sampled_rows(const MetricEntry& metric,
-                                   const DistanceRule& rule,
-                                   const Kernels& kernels,
-                                   const PreparedPoints& points,
-                                   const PreparedPoints* queries,
-                                   const PointKeys& keys, std::int64_t k);
+/// Samples rows with the distances of their k-th neighbours. queries is null if
+/// the points are the rows.
+std::vector<SampledRow> sampled_rows(const MetricEntry& metric,
+                                     const DistanceRule& rule,
+                                     const Kernels& kernels,
+                                     const PreparedPoints& points,
+                                     const PreparedPoints* queries,
+                                     std::int64_t k);
 
 /// Samples rows whose limits are known; limit: [places].
-std::vector<KeyedRow> rows_within(const MetricEntry& metric,
-                                  const DistanceRule& rule,
-                                  const std::vector<double>& limit,
-                                  const PointKeys& keys);
+std::vector<SampledRow> rows_within(const MetricEntry& metric,
+                                    const DistanceRule& rule,
+                                    const std::vector<double>& limit);
 
 /// The lower ends of keys, ascending.
 std::vector<double> low_ends(const PointKeys& keys);
 
 /// Estimates the share of pairs, between rows like these and points with these
-/// low_ends(), that is in tiles which keys do not prune.
-double share_by_keys(KeyKind kind, const std::vector<KeyedRow>& rows,
-                     const std::vector<double>& low);
+/// low_ends(), that is in tiles which keys do not prune. row_keys: of the rows.
+double share_by_keys(KeyKind kind, const std::vector<SampledRow>& rows,
+                     const PointKeys& row_keys, const std::vector<double>& low);
+
+/// Estimates the share of pairs in tiles that boxes do not prune, by the leaves
+/// of the tree around the sampled rows. queries is null if the points are the
+/// rows. All rows must be held.
+double share_by_boxes(const MetricEntry& metric,
+                      const std::vector<SampledRow>& rows,
+                      const PreparedPoints& points,
+                      const PreparedPoints* queries, int num_threads);
 
 /// Whether a search has enough pairs for keys to pay at all.
 bool keys_may_pay(const PreparedPoints& rows, const PreparedPoints& points);

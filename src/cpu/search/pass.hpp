@@ -32,7 +32,7 @@ struct Chunk {
 /// The numbers of pairs in a pass, by the step that decided them.
 struct PassCounts {
   double filtered = 0, exact = 0;
-  double apart = 0;  ///< pruned by the keys of their points
+  double apart = 0;  ///< pruned by the keys or boxes of their points
   void add(const PassCounts& other) {
     filtered += other.filtered;
     apart += other.apart;
@@ -59,15 +59,20 @@ struct SinkDefaults {
 
 /// The defaults of pairs that are never pruned.
 struct PairsDefaults {
+  /// Whether any pair of a chunk may pass, by what is known before the sink
+  /// enters it.
+  bool may_meet(const Chunk&) const { return true; }
   /// Whether any pair of a chunk may pass, by the current thresholds of its
   /// points. Called before the chunk's tiles.
   template <class Threshold>
   bool any_near(const Chunk&, const Threshold*, const Threshold*) {
     return true;
   }
-  /// Whether no pair of that tile may pass, so that the tile is skipped.
-  bool is_pruned(const Chunk&, std::int64_t, std::int64_t) const {
-    return false;
+  /// The first tile of rows from r on, with the tile of columns c, that may
+  /// have a pair that passes; from `end` on there is none. The others are
+  /// skipped.
+  std::int64_t next_near(std::int64_t r, std::int64_t, std::int64_t) const {
+    return r;
   }
   /// Removes hits that a more exact filter drops at the current thresholds.
   template <class Threshold>
@@ -115,14 +120,18 @@ class ChunkPass {
     at_.num_columns = std::min(size_, pairs_.num_columns() - at_.column0);
     at_.diagonal = symmetric_ && row_chunk == column_chunk;
     if (at_.num_rows <= 0 || at_.num_columns <= 0) return;
+    if (!pairs_.may_meet(at_)) {
+      counts_.apart += at_.pairs();
+      return;
+    }
     if (!sink_.enter(at_, row_threshold_.data(), column_threshold_.data()))
       return;
-    pairs_.enter(at_);
     if (!pairs_.any_near(at_, row_threshold_.data(),
                          column_threshold_.data())) {
       counts_.apart += at_.pairs();
       return;
     }
+    pairs_.enter(at_);
     double skipped = 0.0;
     for (std::int64_t c = 0; c < at_.num_columns; c += Tile::columns) {
       // Tiles below the diagonal are processed from the other side.
@@ -130,9 +139,11 @@ class ChunkPass {
                                    ? std::min(at_.num_rows, c + Tile::columns)
                                    : at_.num_rows;
       for (std::int64_t r = 0; r < end; r += Pairs::kRows) {
-        if (pairs_.is_pruned(at_, r, c)) {
-          skipped += pairs_of_tile(r, c);
-          continue;
+        const std::int64_t near = std::min(end, pairs_.next_near(r, end, c));
+        if (near > r) {
+          skipped += pairs_of_rows(r, near, c);
+          if (near == end) break;
+          r = near;
         }
         std::uint64_t keep[Pairs::kRows];
         if (pairs_.has_filter())
@@ -152,10 +163,10 @@ class ChunkPass {
   const PassCounts& counts() const { return counts_; }
 
  private:
-  /// The number of the tile's pairs that Chunk::pairs() counts.
-  double pairs_of_tile(std::int64_t r, std::int64_t c) const {
-    const std::int64_t rows =
-        std::min<std::int64_t>(Pairs::kRows, at_.num_rows - r);
+  /// The number of pairs of these rows with a tile's columns that
+  /// Chunk::pairs() counts.
+  double pairs_of_rows(std::int64_t r, std::int64_t end, std::int64_t c) const {
+    const std::int64_t rows = std::min(end, at_.num_rows) - r;
     const std::int64_t columns =
         std::min<std::int64_t>(Tile::columns, at_.num_columns - c);
     if (!at_.diagonal) return static_cast<double>(rows * columns);

@@ -4,6 +4,7 @@
 // the contract's sums.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -31,9 +32,9 @@ struct PointBlock {
   /// The number of these points' list among the lists of a row (see
   /// PointGroups).
   std::int64_t list = 0;
-  /// Set if the points are in the order of their keys, as in `filter`; else
-  /// null.
-  const SortedPoints* sorted = nullptr;
+  /// Set if the points are in the order of their keys or of their tree, as in
+  /// `filter`; else null.
+  ChunkSpans* spans = nullptr;
 
   std::int64_t size() const {
     return place_at != nullptr ? static_cast<std::int64_t>(place_at->size())
@@ -54,60 +55,123 @@ struct PointBlock {
   }
 };
 
-/// Prunes tiles of a chunk by the keys of its points.
+/// Prunes tiles of a chunk by the keys or boxes of their points.
 class ChunkKeys {
  public:
-  ChunkKeys(const PointBlock& rows, const PointBlock& columns,
-            const FilterForm& form, std::int64_t chunk_size) {
-    if (rows.sorted == nullptr || columns.sorted == nullptr ||
+  ChunkKeys(const Kernels& kernels, const PointBlock& rows,
+            const PointBlock& columns, const FilterForm& form,
+            std::int64_t chunk_size)
+      : kernels_(kernels) {
+    if (rows.spans == nullptr || columns.spans == nullptr ||
         form.reach == nullptr)
       return;
-    rows_ = &rows.sorted->tiles();
-    columns_ = &columns.sorted->tiles();
-    row_reach_.resize(static_cast<std::size_t>(chunk_size / Tile::rows));
-    column_reach_.resize(static_cast<std::size_t>(chunk_size / Tile::columns));
+    rows_ = rows.spans;
+    columns_ = columns.spans;
+    num_panels_ = chunk_size / Tile::rows / Tile::panel + 2;
+    row_limit_.resize(static_cast<std::size_t>(num_panels_ * Tile::panel));
+    near_.resize(
+        static_cast<std::size_t>(chunk_size / Tile::columns * num_panels_));
   }
 
   bool known() const { return rows_ != nullptr; }
 
+  /// Whether the chunk may have a near pair, by the limits that were set last.
+  bool may_meet(const Chunk& at) const {
+    const std::int64_t row = rows_->chunk_at(at.row0);
+    const std::int64_t column = columns_->chunk_at(at.column0);
+    return !rows_->tiles().apart(
+        (*rows_)[row], (*columns_)[column],
+        std::max(rows_->limit(row), columns_->limit(column)));
+  }
+  /// Looks at the chunk's tiles.
   bool any_near(const Chunk& at, const FilterScale& scale,
                 const std::int32_t* row_threshold,
                 const std::int32_t* column_threshold) {
-    const double reach =
-        std::max(farthest(scale, row_threshold, at.num_rows, Tile::rows,
-                          row_reach_.data()),
-                 farthest(scale, column_threshold, at.num_columns,
-                          Tile::columns, column_reach_.data()));
-    return !apart(rows_->kind(), rows_->of(at.row0, at.num_rows),
-                  columns_->of(at.column0, at.num_columns), reach);
+    const KeyTiles& tiles = rows_->tiles();
+    const std::int64_t tile0 = at.row0 / Tile::rows;
+    first_panel_ = tile0 / Tile::panel;
+    shift_ = tile0 % Tile::panel;
+    float most = -HUGE_VALF;
+    for (std::int64_t r = 0; r < at.num_rows; r += Tile::rows) {
+      const float limit =
+          limit_of(tiles, scale, row_threshold + r,
+                   std::min<std::int64_t>(Tile::rows, at.num_rows - r));
+      row_limit_[static_cast<std::size_t>(shift_ + r / Tile::rows)] = limit;
+      most = std::max(most, limit);
+    }
+    rows_->set_limit(rows_->chunk_at(at.row0), most);
+    most = -HUGE_VALF;
+    bool any = false;
+    for (std::int64_t c = 0; c < at.num_columns; c += Tile::columns) {
+      const float limit =
+          limit_of(tiles, scale, column_threshold + c,
+                   std::min<std::int64_t>(Tile::columns, at.num_columns - c));
+      most = std::max(most, limit);
+      any |= look_at_column(at, c, limit);
+    }
+    if (!at.diagonal) columns_->set_limit(columns_->chunk_at(at.column0), most);
+    return any;
   }
-  bool is_pruned(const Chunk& at, std::int64_t r, std::int64_t c) const {
-    return apart(
-        rows_->kind(), rows_->rows(at.row0 + r),
-        columns_->columns(at.column0 + c),
-        std::max(row_reach_[static_cast<std::size_t>(r / Tile::rows)],
-                 column_reach_[static_cast<std::size_t>(c / Tile::columns)]));
+  /// As PairsDefaults::next_near().
+  std::int64_t next_near(std::int64_t r, std::int64_t end,
+                         std::int64_t c) const {
+    const std::uint32_t* const near = near_of(c);
+    const std::int64_t last = shift_ + (end - 1) / Tile::rows;
+    for (std::int64_t tile = shift_ + r / Tile::rows; tile <= last;
+         tile = (tile / Tile::panel + 1) * Tile::panel) {
+      const std::uint32_t from = near[tile / Tile::panel] >> tile % Tile::panel;
+      if (from != 0) return (tile + __builtin_ctz(from) - shift_) * Tile::rows;
+    }
+    return end;
   }
 
  private:
-  /// The largest reach of each `size` points, in `reach`, and of all points.
-  static double farthest(const FilterScale& scale,
-                         const std::int32_t* threshold, std::int64_t count,
-                         std::int64_t size, double* reach) {
-    double all = -HUGE_VAL;
-    for (std::int64_t p = 0; p < count; p += size) {
-      double most = -HUGE_VAL;
-      for (std::int64_t q = p; q < std::min(count, p + size); ++q)
-        most = std::max(most, scale.form->reach(scale, threshold[q]));
-      reach[p / size] = most;
-      all = std::max(all, most);
+  const std::uint32_t* near_of(std::int64_t c) const {
+    return near_.data() + c / Tile::columns * num_panels_;
+  }
+  bool look_at_column(const Chunk& at, std::int64_t c, float limit) {
+    const KeyTiles& tiles = rows_->tiles();
+    const KeyTiles& others = columns_->tiles();
+    std::uint32_t* const near = near_.data() + c / Tile::columns * num_panels_;
+    const std::int64_t end =
+        shift_ + (at.num_rows + Tile::rows - 1) / Tile::rows;
+    std::uint32_t any = 0;
+    for (std::int64_t t = 0; t < end; t += Tile::panel) {
+      std::uint32_t found = 0;
+      if (tiles.kind() == KeyKind::box) {
+        found = kernels_.near_boxes(
+            tiles.gaps(), tiles.row_boxes(first_panel_ + t / Tile::panel),
+            row_limit_.data() + t, others.column_box(at.column0 + c), limit,
+            tiles.width());
+      } else {
+        for (std::int64_t b = 0; b < Tile::panel; ++b) {
+          const std::int64_t r = (t + b - shift_) * Tile::rows;
+          if (r < 0 || r >= at.num_rows) continue;
+          const float most =
+              std::max(row_limit_[static_cast<std::size_t>(t + b)], limit);
+          found |=
+              static_cast<std::uint32_t>(!apart(
+                  tiles.kind(), tiles.rows(at.row0 + r),
+                  others.columns(at.column0 + c), static_cast<double>(most)))
+              << b;
+        }
+      }
+      // The first and the last panel may begin, or end, outside the chunk.
+      if (t < shift_) found &= ~0u << shift_;
+      if (end - t < Tile::panel) found &= (1u << (end - t)) - 1;
+      near[t / Tile::panel] = found;
+      any |= found;
     }
-    return all;
+    return any != 0;
   }
 
-  const KeyTiles* rows_ = nullptr;
-  const KeyTiles* columns_ = nullptr;
-  std::vector<double> row_reach_, column_reach_;
+  const Kernels& kernels_;
+  ChunkSpans* rows_ = nullptr;
+  ChunkSpans* columns_ = nullptr;
+  std::int64_t num_panels_ = 0, first_panel_ = 0, shift_ = 0;
+  std::vector<float> row_limit_;  ///< [tiles of rows], from first_panel_ on
+  /// [tiles of columns][panels]: a bit for each tile of rows
+  std::vector<std::uint32_t> near_;
 };
 
 class PreparedPairs : public PairsDefaults {
@@ -122,7 +186,7 @@ class PreparedPairs : public PairsDefaults {
         accumulation_(accumulation),
         scale_(scale),
         form_(*scale.form),
-        keys_(rows, columns, form_, chunk_size),
+        keys_(kernels, rows, columns, form_, chunk_size),
         a_(*rows.filter),
         b_(*columns.filter),
         num_rows_(rows.size()),
@@ -144,13 +208,17 @@ class PreparedPairs : public PairsDefaults {
     columns_.move_to(at.column0);
   }
 
+  bool may_meet(const Chunk& at) const {
+    return !keys_.known() || keys_.may_meet(at);
+  }
   bool any_near(const Chunk& at, const Threshold* row_threshold,
                 const Threshold* column_threshold) {
     return !keys_.known() ||
            keys_.any_near(at, scale_, row_threshold, column_threshold);
   }
-  bool is_pruned(const Chunk& at, std::int64_t r, std::int64_t c) const {
-    return keys_.known() && keys_.is_pruned(at, r, c);
+  std::int64_t next_near(std::int64_t r, std::int64_t end,
+                         std::int64_t c) const {
+    return keys_.known() ? keys_.next_near(r, end, c) : r;
   }
 
   void tile(const Chunk& at, std::int64_t r, std::int64_t c, int panels,

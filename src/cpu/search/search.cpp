@@ -64,10 +64,14 @@ class Search::Part {
         across_(search.chunks_of(*meeting.columns)),
         symmetric_(search.among_themselves(*meeting.rows, *meeting.columns)),
         schedule_(search.chunks_of(*meeting.rows), span(search, meeting)),
+        near_(meeting.sorted() ? search.near_chunks(meeting)
+                               : std::vector<ChunkPair>()),
         first_piece_(first_piece),
         end_piece_(first_piece +
-                   (symmetric_ ? schedule_.num_pieces()
-                               : search.chunks_of(*meeting.rows) * across_)) {}
+                   (meeting.sorted() ? static_cast<std::int64_t>(near_.size())
+                    : symmetric_     ? schedule_.num_pieces()
+                                 : search.chunks_of(*meeting.rows) * across_)) {
+  }
 
   std::int64_t end_piece() const { return end_piece_; }
   std::unique_ptr<Pass> make_pass(Search& search) const {
@@ -82,24 +86,40 @@ class Search::Part {
         },
         [&] { return Sink(search, rows, columns); }));
   }
-  void run(const Search& search, Pass& pass, std::int64_t piece) const {
-    const std::int64_t at = piece - first_piece_, row = at / across_;
-    if (symmetric_)
+  void run(Pass& pass, std::int64_t piece) const {
+    const std::int64_t at = piece - first_piece_;
+    if (meeting_.sorted()) {
+      const ChunkPair& pair = near_[static_cast<std::size_t>(at)];
+      pass.chunk(pair.row, pair.column);
+    } else if (symmetric_) {
       run_piece(schedule_, at, pass);
-    else if (meeting_.sorted())
-      pass.chunk(row, outward(search.nearest_chunk(meeting_, row), across_,
-                              at % across_));
-    else
-      pass.chunk(row, at % across_);
+    } else {
+      pass.chunk(at / across_, at % across_);
+    }
+  }
+  /// The number of pairs in chunks that are far from each other.
+  double far_pairs() const {
+    if (!meeting_.sorted()) return 0.0;
+    const double rows = static_cast<double>(meeting_.rows->size());
+    double pairs = symmetric_
+                       ? rows * (rows - 1.0) / 2.0
+                       : rows * static_cast<double>(meeting_.columns->size());
+    for (const ChunkPair& near : near_) {
+      const double of_row =
+          static_cast<double>(meeting_.rows->spans->num_points(near.row));
+      const double of_column =
+          static_cast<double>(meeting_.columns->spans->num_points(near.column));
+      pairs -= symmetric_ && near.row == near.column
+                   ? of_row * (of_row - 1.0) / 2.0
+                   : of_row * of_column;
+    }
+    return pairs;
   }
 
  private:
   /// The number of rounds in a piece. Every thread gets some 16 pieces of that
-  /// many rounds, so that no thread waits long for the last piece. In the order
-  /// of keys the first rounds compare the nearest keys, so that all rows do
-  /// these first.
+  /// many rounds, so that no thread waits long for the last piece.
   static std::int64_t span(const Search& search, const Meeting& meeting) {
-    if (meeting.sorted()) return 1;
     const std::int64_t down = search.chunks_of(*meeting.rows);
     const std::int64_t rounds = down * (down / 2 + 1);
     return std::max<std::int64_t>(
@@ -111,8 +131,93 @@ class Search::Part {
   const std::int64_t across_;
   const bool symmetric_;
   const CirculantSchedule schedule_;
+  const std::vector<ChunkPair> near_;
   const std::int64_t first_piece_, end_piece_;
 };
+
+/// The pairs of chunks that may have near pairs at the present limits. All
+/// chunks meet their nearest ones first, so that later limits are low. Then the
+/// pairs of a chunk follow each other, the nearest first.
+std::vector<Search::ChunkPair> Search::near_chunks(
+    const Meeting& meeting) const {
+  constexpr std::size_t kFirst = 8;
+  ChunkSpans& rows = *meeting.rows->spans;
+  ChunkSpans& columns = *meeting.columns->spans;
+  const bool symmetric = among_themselves(*meeting.rows, *meeting.columns);
+  run_pieces(rows.size(), request_.num_threads, {}, [&] {
+    return [&, threshold =
+                   std::vector<std::int32_t>()](std::int64_t chunk) mutable {
+      threshold.clear();
+      for (std::int64_t p = 0; p < rows.num_points(chunk); ++p)
+        threshold.push_back(
+            threshold_[list_of(*meeting.rows, chunk * plan_.chunk_size + p,
+                               *meeting.columns)
+                           .value]
+                .load(std::memory_order_relaxed));
+      rows.set_limit(chunk,
+                     limit_of(rows.tiles(), scale_, threshold.data(),
+                              static_cast<std::int64_t>(threshold.size())));
+    };
+  });
+  // Queries alone take neighbours.
+  for (std::int64_t c = 0; c < columns.size() && !symmetric; ++c)
+    columns.set_limit(c, -HUGE_VALF);
+  std::vector<std::vector<ChunkPair>> of(static_cast<std::size_t>(rows.size()));
+  run_pieces(rows.size(), request_.num_threads, {}, [&] {
+    return [&](std::int64_t row) {
+      std::vector<ChunkPair>& near = of[static_cast<std::size_t>(row)];
+      for (std::int64_t c = symmetric ? row : 0; c < columns.size(); ++c) {
+        const float limit = std::max(rows.limit(row), columns.limit(c));
+        if (rows.tiles().apart(rows[row], columns[c], limit)) continue;
+        near.push_back({static_cast<std::int32_t>(row),
+                        static_cast<std::int32_t>(c),
+                        symmetric && c == row
+                            ? -1.0f
+                            : rows.tiles().between(rows[row], columns[c])});
+      }
+    };
+  });
+  // The distances of each chunk's nearest partners, the farthest first.
+  std::vector<std::vector<float>> first(of.size());
+  std::vector<ChunkPair> pairs;
+  const auto take = [&](std::int32_t chunk, float between) {
+    std::vector<float>& heap = first[static_cast<std::size_t>(chunk)];
+    if (heap.size() == kFirst) {
+      if (!(between < heap.front())) return;
+      std::pop_heap(heap.begin(), heap.end());
+      heap.pop_back();
+    }
+    heap.push_back(between);
+    std::push_heap(heap.begin(), heap.end());
+  };
+  for (std::vector<ChunkPair>& near : of) {
+    for (const ChunkPair& pair : near) {
+      take(pair.row, pair.between);
+      if (symmetric) take(pair.column, pair.between);
+    }
+    pairs.insert(pairs.end(), near.begin(), near.end());
+    near = {};
+  }
+  const auto is_first = [&](const ChunkPair& pair) {
+    const auto within = [&](std::int32_t chunk) {
+      return !(pair.between > first[static_cast<std::size_t>(chunk)].front());
+    };
+    return within(pair.row) || (symmetric && within(pair.column));
+  };
+  const auto end = std::partition(pairs.begin(), pairs.end(), is_first);
+  const auto by_place = [](const ChunkPair& a, const ChunkPair& b) {
+    return a.row < b.row || (a.row == b.row && a.column < b.column);
+  };
+  std::sort(pairs.begin(), end, [&](const ChunkPair& a, const ChunkPair& b) {
+    return a.between < b.between || (a.between == b.between && by_place(a, b));
+  });
+  std::sort(end, pairs.end(), [&](const ChunkPair& a, const ChunkPair& b) {
+    return a.row != b.row ? a.row < b.row
+                          : a.between < b.between ||
+                                (a.between == b.between && a.column < b.column);
+  });
+  return pairs;
+}
 
 void Search::meet(const std::vector<Meeting>& meetings, double from,
                   double to) {
@@ -121,6 +226,7 @@ void Search::meet(const std::vector<Meeting>& meetings, double from,
   for (const Meeting& meeting : meetings) {
     parts.emplace_back(*this, meeting, num_pieces);
     num_pieces = parts.back().end_piece();
+    counts_.apart += parts.back().far_pairs();
   }
   /// The state of one thread, which works on one part at a time.
   struct Hand {
@@ -143,7 +249,7 @@ void Search::meet(const std::vector<Meeting>& meetings, double from,
           hand.part = &part;
           hand.pass = part.make_pass(*this);
         }
-        part.run(*this, *hand.pass, piece);
+        part.run(*hand.pass, piece);
       },
       [&](Hand& hand) {
         hand.leave();
@@ -270,15 +376,20 @@ struct Search::Sample {
   }
 };
 
-std::int64_t Search::nearest_chunk(const Meeting& meeting,
-                                   std::int64_t split) const {
-  const std::int64_t size = plan_.chunk_size, row0 = split * size;
-  if (among_themselves(*meeting.rows, *meeting.columns)) return split;
-  const KeyTiles& tiles = meeting.rows->sorted->tiles();
-  const std::int64_t middle = std::min(size, meeting.rows->size() - row0) / 2;
-  const std::int64_t before =
-      meeting.columns->sorted->before(tiles.columns(row0 + middle));
-  return std::min(before, meeting.columns->size() - 1) / size;
+std::vector<std::int64_t> Search::nearest_chunks(const Meeting& meeting,
+                                                 std::int64_t split,
+                                                 std::int64_t count,
+                                                 std::int64_t chunks) {
+  const ChunkSpans& rows = *meeting.rows->spans;
+  const ChunkSpans& columns = *meeting.columns->spans;
+  std::vector<std::pair<float, std::int64_t>> all;
+  for (std::int64_t c = 0; c < chunks; ++c)
+    all.emplace_back(rows.tiles().between(rows[split], columns[c]), c);
+  std::partial_sort(all.begin(), all.begin() + count, all.end());
+  std::vector<std::int64_t> nearest;
+  for (std::int64_t m = 0; m < count; ++m)
+    nearest.push_back(all[static_cast<std::size_t>(m)].second);
+  return nearest;
 }
 
 /// A rank that the number of a row's k nearest among `seen` of `all` points
@@ -304,8 +415,8 @@ Search::Sample Search::sample_of(const Meeting& meeting, Seeds seeds) const {
   const bool own = among_themselves(sample.rows, columns);
   const std::int64_t others = full_chunks - (own && !meeting.sorted() ? 1 : 0);
   if (!scale_.has_filter() || others < 1) return sample;
-  // In the order of keys a row's own chunk is its nearest, and the row itself
-  // may be in the sample.
+  // In the order of keys, or of a tree, a row's own chunk is its nearest, and
+  // the row itself may be in the sample.
   const std::int64_t k = num_seeds() + (own && meeting.sorted() ? 1 : 0);
   // With a sample of m points, about k log(n / m) pairs of a row pass the
   // filter until its list is final. The sample has k c points, where c is the
@@ -319,8 +430,8 @@ Search::Sample Search::sample_of(const Meeting& meeting, Seeds seeds) const {
                                 1.0);
   sample.num_chunks =
       std::max<std::int64_t>(1, std::min({wanted, others, full_chunks / 4}));
-  // The points with the nearest keys give better limits than a random sample,
-  // and the first chunks of the search improve them. So fewer chunks suffice.
+  // The nearest chunks give better limits than a random sample, and the first
+  // chunks of the search improve them. So fewer chunks suffice.
   if (meeting.sorted())
     sample.num_chunks = std::min<std::int64_t>(others, 1 + 2 * k / size);
   const std::int64_t num_panels = sample.num_chunks * size / Tile::panel;
@@ -376,13 +487,14 @@ void Search::seed_split(const Sample& sample, std::int64_t split,
   const FilterRows& b = *columns.filter;
   const bool own = among_themselves(rows, columns);
   const bool sorted = sample.meeting.sorted();
-  const std::int64_t nearest =
-      sorted ? std::min(nearest_chunk(sample.meeting, split), full_chunks - 1)
-             : 0;
+  std::vector<std::int64_t> nearest;
+  if (sorted)
+    nearest =
+        nearest_chunks(sample.meeting, split, sample.num_chunks, full_chunks);
   int group = 0;
   for (std::int64_t m = 0, chunk = split; m < sample.num_chunks; ++m) {
     if (sorted) {
-      chunk = outward(nearest, full_chunks, m);
+      chunk = nearest[static_cast<std::size_t>(m)];
     } else {
       do {
         chunk = (chunk + 1) % full_chunks;

@@ -36,7 +36,7 @@ class Search {
     const PointBlock* rows;
     const PointBlock* columns;
     bool sorted() const {
-      return rows->sorted != nullptr && columns->sorted != nullptr;
+      return rows->spans != nullptr && columns->spans != nullptr;
     }
   };
 
@@ -136,8 +136,18 @@ class Search {
   std::int64_t num_seeds() const {
     return request_.k + (request_.query_self.empty() ? 0 : 1);
   }
-  /// The chunk of the columns whose keys are nearest to a chunk of the rows.
-  std::int64_t nearest_chunk(const Meeting& meeting, std::int64_t split) const;
+  /// The `count` first chunks of the columns in the order of their distance
+  /// from a chunk of the rows, among `chunks` of them.
+  static std::vector<std::int64_t> nearest_chunks(const Meeting& meeting,
+                                                  std::int64_t split,
+                                                  std::int64_t count,
+                                                  std::int64_t chunks);
+  /// Two chunks that may have near pairs.
+  struct ChunkPair {
+    std::int32_t row, column;
+    float between;  ///< the distance of their middles; -1 if they are the same
+  };
+  std::vector<ChunkPair> near_chunks(const Meeting& meeting) const;
   static std::int64_t likely_rank(std::int64_t k, std::int64_t seen,
                                   std::int64_t all, Seeds seeds);
   struct Sample;

@@ -64,6 +64,15 @@ WithinSearch::WithinSearch(const Request& request, const Within& within,
   for (std::int64_t p = 0; p < rows.size(); ++p)
     threshold_[p] = thresholds.keep_up_to(
         std::max(reach, within.limit(rows_.id(rows_.place(p)).value)));
+  if (rows_.spans == nullptr || scale_.form->reach == nullptr) return;
+  ChunkSpans& spans = *rows_.spans;
+  for (std::int64_t c = 0; c < spans.size(); ++c)
+    spans.set_limit(c, limit_of(spans.tiles(), scale_,
+                                threshold_.data() + c * plan_.chunk_size,
+                                spans.num_points(c)));
+  if (symmetric_ || columns_.spans == nullptr) return;
+  for (std::int64_t c = 0; c < columns_.spans->size(); ++c)
+    columns_.spans->set_limit(c, -HUGE_VALF);
 }
 
 void WithinSearch::run(WithinCollector& collector, double from, double to) {

@@ -662,3 +662,13 @@ TEST_CASE("boxes leave pairs out, where a sample says that they do") {
           doctest::Approx(all).epsilon(0.001));
   }
 }
+
+TEST_CASE("spans with unbounded keys have a place in the order of chunks") {
+  const KeyTiles by_keys;
+  Span near, far, any;
+  near.key = {0.0, 1.0};
+  far.key = {8.0, 9.0};
+  CHECK(by_keys.between(near, far) == 16.0f);
+  CHECK(by_keys.between(near, any) == 0.0f);
+  CHECK(by_keys.between(any, any) == 0.0f);
+}

@@ -227,9 +227,12 @@ bool KeyTiles::apart(const Span& a, const Span& b, float limit) const {
 }
 
 float KeyTiles::between(const Span& a, const Span& b) const {
-  if (kind_ != KeyKind::box)
-    return static_cast<float>(
+  if (kind_ != KeyKind::box) {
+    const float middles = static_cast<float>(
         std::fabs(a.key.low + a.key.high - b.key.low - b.key.high));
+    // A NaN has no place in an order. Unbounded keys are near all others.
+    return middles < HUGE_VALF ? middles : 0.0f;
+  }
   float sum = 0.0f;
   for (std::size_t f = 0; f < a.box.size(); f += 2) {
     const float gap = a.box[f] + a.box[f + 1] - b.box[f] - b.box[f + 1];

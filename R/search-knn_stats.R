@@ -19,8 +19,8 @@
 #'     `devices`: their numbers, as in [knn_backends()].
 #'
 #'   Pairs and points:
-#'   * `pairs_pruned`: pairs that were excluded before the filter, by the sums or
-#'     lengths of their points, or by the boxes around groups of near points.
+#'   * `pairs_pruned`: pairs that were excluded before the filter, by the sums
+#'     or lengths of their points, or by the boxes around groups of near points.
 #'     This happens on CPUs if a sample of the points says that it saves time.
 #'     Sums or lengths prune most pairs of intensities under Manhattan,
 #'     Proportional and Euclidean distances. Boxes prune most pairs of cells in

@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <stdexcept>
 
 #include "cuda/filter/float_bound.hpp"
 #include "cuda/filter/pair_filter.hpp"
@@ -69,6 +70,8 @@ inline ElementwiseRows elementwise_rows(const FilterRows& rows) {
 
 inline ElementwiseWork elementwise_work(const FilterWork& work,
                                         std::int64_t words) {
+  if (work.jobs.column_blocks != nullptr)
+    throw std::logic_error("these kernels compare consecutive blocks");
   return {elementwise_rows(work.rows),
           elementwise_rows(work.columns),
           words,

@@ -18,9 +18,11 @@ struct FilterJob {
     if (jobs.listed != nullptr) {
       const ListedJob listed = jobs.listed[job / slabs];
       slab = static_cast<std::int64_t>(listed.row_block) * slabs + job % slabs;
-      column_block = listed.column_block;
       first_delta = listed.first_delta;
       end_delta = listed.end_delta;
+      column_block = jobs.column_blocks == nullptr
+                         ? listed.column_block
+                         : jobs.column_blocks[first_delta];
       return;
     }
     slab = jobs.first_slab + job % jobs.num_slabs;
@@ -28,8 +30,11 @@ struct FilterJob {
     end_delta = min(first_delta + jobs.span, jobs.end_delta);
     column_block = (slab / slabs + first_delta + jobs.shift) % jobs.num_blocks;
   }
+  /// Returns the block after the one at `delta`.
   __device__ static std::int64_t next(const FilterJobs& jobs,
-                                      std::int64_t column_block) {
+                                      std::int64_t column_block,
+                                      std::int64_t delta) {
+    if (jobs.column_blocks != nullptr) return jobs.column_blocks[delta + 1];
     return column_block + 1 == jobs.num_blocks ? 0 : column_block + 1;
   }
 };

@@ -183,25 +183,25 @@ class Stager {
       : work_(work),
         job_(job),
         parts_(Form::parts(work)),
-        tiles_left_(job.end_delta - job.first_delta),
+        delta_(job.first_delta),
         shared_(shared) {}
 
   /// Copies the next part into this stage, if any is left.
   __device__ void stage(int stage) {
-    if (tiles_left_ == 0) return;
+    if (delta_ == job_.end_delta) return;
     Form::copy(work_, job_.column_block, job_.slab, part_,
                shared_ + stage * FilterTile::stage_bytes);
     if (++part_ < parts_) return;
     part_ = 0;
-    --tiles_left_;
-    job_.column_block = FilterJob::next(work_.jobs, job_.column_block);
+    job_.column_block =
+        FilterJob::next(work_.jobs, job_.column_block, delta_++);
   }
 
  private:
   const Work& work_;
   FilterJob job_;
   int parts_, part_ = 0;
-  std::int64_t tiles_left_;
+  std::int64_t delta_;
   unsigned shared_;
 };
 
@@ -276,7 +276,7 @@ __device__ inline void filter_by_warps(const typename Form::Work& work,
         write_all<Kind>(work, pairs, of_rows, of_columns, row0, column0, delta);
       else
         accept<Kind>(work, pairs, of_rows, of_columns, row0, column0, queue);
-      column_block = FilterJob::next(work.jobs, column_block);
+      column_block = FilterJob::next(work.jobs, column_block, delta);
     }
     queue.flush(list_of<Kind>(work));
     wait_for_copies<0>();

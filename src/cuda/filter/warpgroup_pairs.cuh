@@ -188,7 +188,7 @@ __device__ inline void copy_for_products(const typename Form::Work& work,
                           full);
         turn.next(layout.num_stages);
       }
-      column_block = FilterJob::next(work.jobs, column_block);
+      column_block = FilterJob::next(work.jobs, column_block, delta);
     }
   }
 }
@@ -272,8 +272,11 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
         write_nearest<Kind>(work, pairs, of_rows, of_columns, row0, column0);
       else
         write_all<Kind>(work, pairs, of_rows, of_columns, row0, column0, delta);
+      // Orders all lanes' reads of the columns' numbers before the arrivals of
+      // two lanes that let these be overwritten.
+      __syncwarp();
       ++tile;
-      column_block = FilterJob::next(work.jobs, column_block);
+      column_block = FilterJob::next(work.jobs, column_block, delta);
     }
   }
   queue.flush(list_of<Kind>(work));

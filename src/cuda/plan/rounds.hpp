@@ -17,15 +17,16 @@ namespace cuda {
 static constexpr double kFilterLaunchWork = 1.0e13;
 
 /// Jobs that follow no rule: a block of rows against consecutive blocks of
-/// columns. In a list that is filled, their pairs begin at first_delta blocks.
+/// columns, or the blocks first_delta .. end_delta - 1 of a list of them. In a
+/// list that is filled, their pairs begin at first_delta blocks.
 struct ListedJob {
   std::int32_t row_block, column_block, first_delta, end_delta;
 };
 
-/// Jobs first_job .. end_job - 1 of a round. Job j compares a slab of rows
-/// (half a block), the (j mod num_slabs)-th from first_slab on, with `span`
-/// consecutive blocks of columns. Row block I is compared with column block I +
-/// delta.
+/// Jobs first_job .. end_job - 1 of a round, if any. Job j compares a slab of
+/// rows (half a block), the (j mod num_slabs)-th from first_slab on, with
+/// `span` consecutive blocks of columns. Row block I is compared with column
+/// block I + delta.
 struct FilterJobs {
   std::int64_t num_blocks = 0;  ///< of columns
   std::int64_t first_slab = 0, num_slabs = 0;
@@ -54,6 +55,10 @@ struct FilterJobs {
   /// Device memory: job j is the (j % 2)-th slab of listed[j / 2]. null: jobs
   /// follow the rule.
   const ListedJob* listed = nullptr;
+  /// Device memory: the column blocks of listed jobs, and one number more that
+  /// is not used. null: those of a job follow column_block. Only products of
+  /// tiled rows take it.
+  const std::int32_t* column_blocks = nullptr;
 };
 
 /// The order in which blocks of rows are compared with blocks of columns, as

@@ -60,7 +60,8 @@
 #' * `/32` computes differences in floats.
 #' * `/all` uses no filter on GPUs.
 #' * `/sorted`, `/tree` and `/scattered` compare points in that order, even if
-#'   it is slower. It is that of sums or lengths, of a tree, or random.
+#'   it is slower. It is that of sums or lengths (on CPUs), of a tree, or
+#'   random.
 #' * `/hasty` comes last. It makes many guessed limits wrong, so that rows are
 #'   searched again.
 #'

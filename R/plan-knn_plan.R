@@ -101,7 +101,7 @@
 #' `filter_form` is the name of its number form, and `filter_bits` the bits of a
 #' number (see [knn_stats()]). Without a filter they are `"none"` and 0.
 #' `pruned` says whether sums or lengths of points, or the boxes around near
-#' points, prune pairs before the filter (on CPUs).
+#' points, prune pairs before the filter.
 #'
 #' With `block`, if blocks are searched one after another, the elements describe
 #' the first search. Points that a GPU searches again may use wider numbers. On

@@ -19,12 +19,8 @@
 #'     `devices`: their numbers, as in [knn_backends()].
 #'
 #'   Pairs and points:
-#'   * `pairs_pruned`: pairs that were excluded before the filter, by the sums
-#'     or lengths of their points, or by the boxes around groups of near points.
-#'     This happens on CPUs if a sample of the points says that it saves time.
-#'     Sums or lengths prune most pairs of intensities under Manhattan,
-#'     Proportional and Euclidean distances. Boxes prune most pairs of cells in
-#'     principal components under Euclidean, Manhattan and Chebyshev distances;
+#'   * `pairs_pruned`: pairs that were excluded before the filter (see *Pruned
+#'     pairs*);
 #'   * `pairs_filtered`: pairs that the filter examined;
 #'   * `pairs_exact`: distances that were computed in double precision. A pair
 #'     counts again if a row is searched again. On GPUs it counts twice if it is
@@ -52,6 +48,17 @@
 #'     on GPUs from prepared points to merged lists. `call` is the whole call of
 #'     the core;
 #'   * `bytes_device`: the maximum memory in use on any one GPU.
+#'
+#' @section Pruned pairs:
+#' Sums or lengths of points, or boxes around groups of near points, exclude
+#' pairs. They are used if a sample says that this saves time.
+#'
+#' Sums or lengths prune most pairs of intensities under Manhattan, Proportional and
+#' Euclidean distances. Boxes prune most pairs of cells in principal components.
+#' CPUs use both, boxes under Euclidean, Manhattan and Chebyshev distances. One
+#' GPU uses boxes for graphs under Euclidean distance. They need at least
+#' 262,144 points of at most 128 features, which fit the GPU, and `k` of at most
+#' 64.
 #' @seealso [knn_plan()] for the plan of a search in advance.
 #' @export
 #' @examples

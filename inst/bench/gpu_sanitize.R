@@ -3,8 +3,8 @@
 #   Rscript gpu_sanitize.R PART     double, all_pairs, lists, guesses, forms,
 #                                   bytes, bits, queries, elementwise, within,
 #                                   near_empty, missing, blocks, adjusted,
-#                                   streamed, streamed_bits, made, tasks or
-#                                   triples;
+#                                   streamed, streamed_bits, made, tasks,
+#                                   tree or triples;
 #                                   without PART their names
 
 library(fsknn)
@@ -73,6 +73,21 @@ parts <- list(
       triple_histogram(x, breaks = 3000)
       nearest_triples(x, 2)
     }
+  },
+  # Blocks pruned by boxes: with and without tests of single points, lists that
+  # overflow, rows without a bound, and the sample that decides.
+  tree = function() {
+    options(fsknn.instruction_set = "auto/tree")
+    x <- many[, 1:40] + 5 * many[rep_len(1:30, 4200), 31:70]
+    x <- rbind(x, x + 1e-3)
+    for (k in c(1, 15, 60)) graph(x, k, "euclidean")
+    stopifnot(knn_stats()$pairs_pruned > 0)
+    graph(x[, rep(1:40, 3)], 15, "euclidean")
+    graph(x[rep(1:60, 140), ], 30, "euclidean")
+    graph(replace(x, 7, 1e30), 15, "euclidean")
+    options(fsknn.instruction_set = "auto")
+    wide <- matrix(sin(seq_len(2^18 * 2)), 2^18)
+    graph(wide, 2, "euclidean")
   },
   # Small whole numbers by bits; queries that are none.
   codes = function() {

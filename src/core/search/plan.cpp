@@ -297,13 +297,20 @@ AskedNumbers asked_numbers(const Request& request) {
     if (word == "8") return {numbers, 8};
     if (word == "16") return {numbers, 16};
     if (word == "32") return {numbers, 32};
-    // Other words choose the order of points (cpu/search/keys_pay.hpp),
+    // Other words choose the order of points (asked_order()),
     // thresholds that are deliberately too low, or all pairs.
     if (word != "sorted" && word != "tree" && word != "scattered" &&
         word != kHasty && word != kAllPairs)
       throw std::invalid_argument("no filter of \"" + word + "\"");
   }
   return {};
+}
+
+AskedOrder asked_order(const Request& request) {
+  if (asked_for(request, "sorted")) return AskedOrder::sorted;
+  if (asked_for(request, "tree")) return AskedOrder::tree;
+  return asked_for(request, "scattered") ? AskedOrder::scattered
+                                         : AskedOrder::as_it_pays;
 }
 
 bool asked_for_all_pairs(const Request& request) {
@@ -328,6 +335,7 @@ PlanInput plan_input(const Request& request, std::int64_t num_points,
   input.squares =
       request.metric->accumulation == Accumulation::squared_difference;
   input.asked = asked_numbers(request);
+  input.order = asked_order(request);
   input.all_pairs = asked_for_all_pairs(request);
   input.pairwise = request.na_pairwise;
   input.max_memory = request.max_memory;

@@ -20,6 +20,12 @@ struct AskedNumbers {
   bool any() const { return bits != 0; }
 };
 
+/// The order in which points are compared. A request may set it after the name
+/// of an instruction set ("auto/sorted": by keys, "auto/tree",
+/// "auto/8/scattered"; a testing aid). GPUs have no order by keys.
+enum class AskedOrder { as_it_pays, sorted, tree, scattered };
+AskedOrder asked_order(const Request& request);
+
 struct PlanInput {
   std::int64_t num_points = 0;
   /// Points including those left out; 0: none are left out.
@@ -45,6 +51,7 @@ struct PlanInput {
   /// The number of points in each group; empty: no groups.
   std::vector<std::int64_t> group_sizes;
   PointGroups::Lists lists = PointGroups::Lists::each;
+  AskedOrder order = AskedOrder::as_it_pays;  ///< asked_order()
 };
 
 /// In searches over the points of all other groups together, more groups than

@@ -55,20 +55,7 @@ double gap_of(Accumulation accumulation, const double* a, const double* b,
                                                           : sum;
 }
 
-bool ends_with(const std::string& text, const std::string& end) {
-  return text.size() >= end.size() &&
-         text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 }  // namespace
-
-AskedOrder asked_order(const Request& request) {
-  if (ends_with(request.instruction_set, "/sorted")) return AskedOrder::sorted;
-  if (ends_with(request.instruction_set, "/tree")) return AskedOrder::tree;
-  return ends_with(request.instruction_set, "/scattered")
-             ? AskedOrder::scattered
-             : AskedOrder::as_it_pays;
-}
 
 std::vector<SampledRow> sampled_rows(const MetricEntry& metric,
                                      const DistanceRule& rule,

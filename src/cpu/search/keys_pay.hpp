@@ -6,16 +6,11 @@
 
 #include <vector>
 
+#include "core/search/plan.hpp"
 #include "cpu/search/keys.hpp"
 
 namespace fsknn {
 namespace cpu {
-
-/// The order in which points are compared. A request sets it after the name of
-/// an instruction set, as the last part ("auto/sorted": by keys, "auto/tree",
-/// "auto/8/scattered"; a testing aid).
-enum class AskedOrder { as_it_pays, sorted, tree, scattered };
-AskedOrder asked_order(const Request& request);
 
 /// A row and the distance within which its neighbours are, in the units of
 /// FilterForm::reach().

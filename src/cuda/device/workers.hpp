@@ -87,8 +87,8 @@ class Workers {
 
   /// Each worker calls this after it has chosen its filter, which is the same
   /// for all. Throws Interrupted if the caller wanted only the choice.
-  void tell_chosen(FilterNumbers numbers) {
-    if (hears_the_user()) fsknn::tell_chosen(progress_, {numbers, false});
+  void tell_chosen(FilterNumbers numbers, bool pruned = false) {
+    if (hears_the_user()) fsknn::tell_chosen(progress_, {numbers, pruned});
   }
 
   /// The number of `count` workers that would run at the same time.

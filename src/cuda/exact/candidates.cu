@@ -17,6 +17,9 @@ constexpr int kCutThreads = 256;
 // One block, not one warp, cuts a longer list. The threads of a block
 // synchronise at each step.
 constexpr std::int32_t kWarpCapacity = 512;
+// Lists of so few neighbours otherwise have half this capacity
+// (candidates_for()).
+constexpr std::int32_t kShortList = 32;
 // For so small a k, searching from the largest key downwards is faster than
 // bisection.
 constexpr std::int32_t kFewNeighbours = 8;
@@ -439,9 +442,10 @@ __global__ void __launch_bounds__(kCutThreads,
     cut_list<most_per_thread>(cut, slot, count, BlockGroup(shared));
 }
 
-// Cuts the lists that are longer than kWarpCapacity, up to 1,024 entries. There
-// are few or none. Grid: x over slots. Block: kCutThreads.
-__global__ void __launch_bounds__(kCutThreads) cut_rest(const Cut cut) {
+// Cuts the lists that are longer than `others`, up to 1,024 entries. There are
+// few or none. Grid: x over slots. Block: kCutThreads.
+__global__ void __launch_bounds__(kCutThreads)
+    cut_rest(const Cut cut, const std::int32_t others) {
   __shared__ BlockGroup::Shared shared;
   __shared__ std::int64_t slots[kCutThreads];
   __shared__ std::int32_t counts[kCutThreads];
@@ -452,7 +456,7 @@ __global__ void __launch_bounds__(kCutThreads) cut_rest(const Cut cut) {
                            static_cast<std::int64_t>(blockIdx.x) * kCutThreads +
                            threadIdx.x;
   const std::int32_t count = to_cut(cut, own);
-  if (count > kWarpCapacity) {
+  if (count > others) {
     const int at = atomicAdd(&num_lists, 1);
     slots[at] = own;
     counts[at] = count;
@@ -482,10 +486,17 @@ void start_cut(const Cut& cut, cudaStream_t stream) {
     return;
   }
   const bool seldom_long = capacity > kWarpCapacity && capacity <= 1024;
-  if (seldom_long && cut.filled <= kWarpCapacity) {
-    cut_lists<16><<<warps, kCutThreads, 0, stream>>>(cut);
+  // In the order of a tree, lists of few neighbours have more room.
+  const bool has_room = capacity == kWarpCapacity && cut.k <= kShortList;
+  const std::int32_t short_lists = has_room ? kWarpCapacity / 2 : kWarpCapacity;
+  if ((seldom_long || has_room) && cut.filled <= short_lists) {
+    if (has_room)
+      cut_lists<8><<<warps, kCutThreads, 0, stream>>>(cut);
+    else
+      cut_lists<16><<<warps, kCutThreads, 0, stream>>>(cut);
     CUDA_CHECK(cudaGetLastError());
-    cut_rest<<<blocks_for(slots, kCutThreads), kCutThreads, 0, stream>>>(cut);
+    cut_rest<<<blocks_for(slots, kCutThreads), kCutThreads, 0, stream>>>(
+        cut, short_lists);
     CUDA_CHECK(cudaGetLastError());
     return;
   }

@@ -15,6 +15,7 @@
 #include "cuda/exact/candidate_pairs.hpp"
 #include "cuda/exact/candidates.hpp"
 #include "cuda/filter/limits.hpp"
+#include "cuda/plan/filter_shape.hpp"
 #include "cuda/plan/number_forms.hpp"
 #include "cuda/plan/rounds.hpp"
 
@@ -72,12 +73,14 @@ struct Sought {
   bool reranks = true;
   /// Where k is 0: the distance limit, before the matrix's scaling.
   double limit = HUGE_VAL;
+  /// Whether points are put in the order of a tree.
+  TreeUse tree = TreeUse::never;
 
   bool operator==(const Sought& other) const {
     return num_points == other.num_points && k == other.k &&
            forced == other.forced && candidate_cost == other.candidate_cost &&
            capacity == other.capacity && reranks == other.reranks &&
-           limit == other.limit;
+           limit == other.limit && tree == other.tree;
   }
 };
 

@@ -25,11 +25,15 @@ std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k);
 /// GiB.
 std::int64_t queries_at_a_time(std::int64_t num_queries, std::int64_t k);
 
+/// Whether points are put in the order of a tree, so that blocks are pruned.
+enum class TreeUse { never, if_it_pays, always };
+
 /// The facts about a search's filter in its plan.
 struct FilterShape : FilterChoice {
   double bytes_sums = 0;         ///< for sums over ranges of features
   std::int32_t capacity = 0;     ///< candidates in a list
   std::int64_t fill_blocks = 1;  ///< blocks that are a list's first entries
+  TreeUse tree = TreeUse::never;
 };
 /// The filter of such a search. FilteredSearch::graph becomes queries if there
 /// are some.

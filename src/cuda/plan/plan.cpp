@@ -4,6 +4,7 @@
 
 #include "cuda/plan/all_pairs.hpp"
 #include "cuda/plan/group_pairs.hpp"
+#include "cuda/plan/tile_tree.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -76,6 +77,17 @@ CudaPlan plan_filter(const PlanInput& in, const FilterShape& shape,
   return p;
 }
 
+/// The plan with a tree of its points, if it may have one.
+CudaPlan with_tree(const PlanInput& in, const CudaPlan& without) {
+  CudaPlan p = without;
+  p.shape.tree = tree_use(in, p.shape, p.num_workers);
+  if (p.shape.tree == TreeUse::never) return p;
+  const double bytes = bytes_tree(p.num_points, p.padded_features, p.k);
+  p.bytes_filter += bytes;
+  p.bytes_peak += bytes;
+  return p;
+}
+
 CudaPlan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
                               const FilterStreaming& streaming) {
   CudaPlan p = plan_filter(in, shape, 0, in.chunk_size);
@@ -136,6 +148,8 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
   for (const FilterShape& tried : {with_room_to_centre(shape, gpus), shape})
     for (std::int64_t chunk = in.chunk_size; shape.usable();) {
       const CudaPlan p = plan_filter(in, tried, usable, chunk);
+      const CudaPlan by_tree = with_tree(in, p);
+      if (fits(by_tree)) return by_tree;
       if (fits(p)) return p;
       if (p.chunk_size <= kLeastShare) break;
       chunk = p.chunk_size / 2;

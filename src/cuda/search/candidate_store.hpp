@@ -30,6 +30,11 @@ class CandidateStore {
 
   /// Allocates entries of its own.
   void hold_entries();
+  /// Does the same with another capacity.
+  void hold_entries(std::int32_t capacity) {
+    lists_.capacity = capacity;
+    hold_entries();
+  }
   /// Uses the entries of lists that are no longer needed, and whose memory
   /// stays valid.
   void borrow_entries(const CandidateLists& from) {

@@ -6,6 +6,7 @@
 #include "core/base/pieces.hpp"
 #include "cuda/device/transfer.hpp"
 #include "cuda/plan/plan.hpp"
+#include "cuda/search/tree_schedule.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -66,30 +67,34 @@ void ListsByFilter::rank() {
 }
 
 GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own)
-    : GraphByFilter(search, team, own, layout_of(search, team, own)) {}
-
-GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own,
-                             FilterLayout layout)
-    : ListsByFilter(search, *team.workers,
-                    {{layout.num_slots, candidates_for(search.plan.k),
-                      layout.num_owned()},
-                     layout.num_owned(),
-                     layout.num_owned()}),
+    : ListsByFilter(
+          search, *team.workers,
+          {{FilterBlocks(search.columns.size()).num_slots(),
+            candidates_for(search.plan.k), owned_points(search, team, own)},
+           owned_points(search, team, own),
+           owned_points(search, team, own)}),
       team_(team),
-      layout_(std::move(layout)),
       exchange_(team, own),
       list_rows_(search.columns.size()),
-      row_places_(layout_.num_owned()) {
+      row_places_(owned_points(search, team, own)) {
+  hold_form();
+  const FilterBlocks blocks(search.columns.size());
+  layout_ = FilterLayout(blocks, first_block_of(blocks, own, team.size()),
+                         first_block_of(blocks, own + 1, team.size()),
+                         search.columns.order, stored_.places());
   upload(list_rows_, layout_.list_rows.data(), list_rows_.size(), stream_);
   upload(row_places_, layout_.row_places.data(), row_places_.size(), stream_);
-  candidates_.hold_entries();
+  candidates_.hold_entries(stored_.tree() == nullptr
+                               ? candidates_for(search.plan.k)
+                               : candidates_in_tree(search.plan.k));
   candidates_.place(layout_.places.data(), layout_.num_slots, stream_);
   candidates_.meet_own(columns_.ids.data());
-  hold_form();
   set_points(stored_.filter(), stored_.form().rows(), columns_);
   set_slots(layout_.first_slot, layout_.end_slot);
   pass_.work.rows = pass_.work.columns;
   pass_.rounds = rounds_of_graph(search, team, own);
+  // Estimates need points in random order.
+  if (stored_.tree() != nullptr) pass_.rounds.risk = 0.0;
   pass_.exchange = &exchange_;
   exact_.list_rows = list_rows_.data();
   exchange_.own_slots(layout_.first_slot, layout_.end_slot);
@@ -104,24 +109,43 @@ std::int64_t GraphByFilter::num_launches(const FilterTeam& team,
 }
 
 void GraphByFilter::run() {
-  workers_.tell_chosen(pass_.filter->numbers());
+  workers_.tell_chosen(pass_.filter->numbers(), stored_.tree() != nullptr);
   begin_rounds(layout_.num_owned());
   stream_.wait();
   if (!exchange_.begin(candidates_.lists())) return;
   const Clock::time_point start = Clock::now();
-  if (!run_rounds(pass_, stream_)) return;
-  const double n = static_cast<double>(search_.columns.size());
-  stats_.pairs_filtered = n * (n - 1) / 2 / team_.size();
+  if (!compare()) return;
   stats_.filter = pass_.filter->numbers();
   rank();
   const auto slot_of = [&](std::int32_t place) {
     return layout_.slots[static_cast<std::size_t>(place)];
   };
   if (!redo(columns_, slot_of) || !workers_.meet()) return;
-  stats_.seconds_device = seconds_since(start);
+  stats_.seconds_device = seconds_since(start) + stored_.seconds_tree();
   answer_.write(nearest_.lists(), layout_.num_owned(), layout_.row_ids.data(),
                 correlated(columns_, 0, row_places_.data()), stream_);
   stats_.seconds_emit = answer_.seconds();
+}
+
+/// Compares all pairs that cannot be pruned. Returns whether to continue.
+bool GraphByFilter::compare() {
+  const double n = static_cast<double>(search_.columns.size());
+  const double pairs = n * (n - 1) / 2 / team_.size();
+  stats_.pairs_filtered = pairs;
+  if (stored_.tree() == nullptr) return run_rounds(pass_, stream_);
+  const TreeRows rows = {
+      columns_.prepared(), candidates_.lists().places,
+      ReachRule::of(columns_.padded, search_.undo, exact_.limits.scale)};
+  TreeSchedule schedule(*stored_.tree(), rows, pass_,
+                        num_launches(team_, search_), stream_);
+  AroundLaunch around;
+  around.after = [&](std::size_t) { return schedule.take_pieces(); };
+  if (!run_schedule(pass_, schedule, around, stream_) ||
+      !workers_.go_on(schedule.take_pieces()))
+    return false;
+  stats_.pairs_filtered = schedule.pairs();
+  stats_.pairs_pruned = pairs - stats_.pairs_filtered;
+  return true;
 }
 
 QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
@@ -141,8 +165,7 @@ QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
   const std::vector<std::int32_t> row_slots = counting(0, row_slots_.size());
   upload(row_slots_, row_slots.data(), row_slots_.size(), stream_);
   candidates_.hold_entries();
-  candidates_.meet(stored_.slot_places(), columns_.ids.data(),
-                   search.rows.self.empty() ? nullptr : own_rows_.ids.data());
+  meet_columns();
   exact_.list_rows = list_rows_.data();
   stream_.wait();
 }
@@ -155,6 +178,12 @@ std::int64_t QueriesByFilter::num_launches(const Search& search,
   return launches * ((num_rows + most - 1) / most);
 }
 
+/// Uses the slots of the form that is held.
+void QueriesByFilter::meet_columns() {
+  candidates_.meet(stored_.slot_places(), columns_.ids.data(),
+                   search_.rows.self.empty() ? nullptr : own_rows_.ids.data());
+}
+
 void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
   workers_.tell_chosen(stored_.filter().numbers());
   const std::int64_t most = row_slots_.size();
@@ -162,7 +191,10 @@ void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
     const std::int64_t num_rows = std::min(most, end_row - row0);
     const Clock::time_point start = Clock::now();
     // Recomputed queries may have left another form.
-    if (!stored_.holds_form()) hold_form();
+    if (!stored_.holds_form()) {
+      hold_form();
+      meet_columns();
+    }
     const auto slot_of = [&](std::int32_t place) {
       return place - static_cast<std::int32_t>(row0);
     };

@@ -48,7 +48,7 @@ class ExactCounter {
 
 /// Constructed and used on one host thread, whose current device it uses. The
 /// columns must have been shuffled, so that adjacent points are not near each
-/// other.
+/// other, or be in the order of a tree.
 class ListsByFilter {
  public:
   ListsByFilter(const ListsByFilter&) = delete;
@@ -139,11 +139,10 @@ class GraphByFilter : public ListsByFilter {
                                    const Search& search);
 
  private:
-  GraphByFilter(const Search& search, FilterTeam& team, int own,
-                FilterLayout layout);
+  bool compare();
 
   FilterTeam& team_;
-  const FilterLayout layout_;
+  FilterLayout layout_;
   Exchange exchange_;
   DeviceBuffer<std::int32_t> list_rows_, row_places_;
 };
@@ -165,6 +164,7 @@ class QueriesByFilter : public ListsByFilter {
   static std::int64_t most_rows(const Search& search) {
     return queries_at_a_time(search.rows.size(), search.plan.k);
   }
+  void meet_columns();
   bool batch(std::int64_t row0, std::int64_t num_rows);
 
   const FilterBlocks blocks_;

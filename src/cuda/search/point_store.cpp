@@ -1,5 +1,7 @@
 #include "cuda/search/point_store.hpp"
 
+#include "core/base/pieces.hpp"
+
 #include "cuda/device/check.hpp"
 #include "cuda/device/transfer.hpp"
 #include "cuda/search/rounds.hpp"
@@ -53,7 +55,12 @@ bool StoredPoints::suits(const PointsToStore& asked) const {
 
 void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
                              const Sought& sought, const Stream& stream) {
-  if (formed_.form == nullptr || !(asked_ == rows) || !(sought_ == sought))
+  seconds_tree_ = 0.0;
+  // Without a tree, also a form that a sample did not put in a tree will do.
+  Sought without = sought_;
+  if (sought.tree == TreeUse::never && tree_ == nullptr)
+    without.tree = TreeUse::never;
+  if (formed_.form == nullptr || !(asked_ == rows) || !(without == sought))
     make_form(rows, undo, sought, stream);
   if (learnt_ != nullptr)
     learnt_->tell(
@@ -65,24 +72,51 @@ void StoredPoints::hold_form(const RowsInForm& rows, PowerOfTwo undo,
 
 void StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
                              const Sought& sought, const Stream& stream) {
+  // If anything below fails, the next request makes the form anew.
+  asked_ = RowsInForm();
   formed_ = FormedPoints();
+  make_tree(sought, stream);
   const FilterBlocks blocks(static_cast<std::int64_t>(ids_.size()));
-  const std::vector<std::int32_t> places = blocks.places();
-  slot_places_ = DeviceBuffer<std::int32_t>(blocks.num_slots());
-  upload(slot_places_, places.data(), slot_places_.size(), stream);
   // Points are shuffled, so the first of them are a sample.
   const FilterSample sample = {points_.prepared(), blocks.num_points, undo,
                                sought};
   formed_ = FormedPoints::make(*metric_, rows, sample, points_.prepared(),
                                slots(), blocks.num_slots(), stream);
+  if (tree_ != nullptr && formed_.filter->rows().form != NumberForm::half) {
+    // Only halves are compared by lists of blocks.
+    tree_.reset();
+    formed_.form->clear(stream);
+    formed_.form->make_rows(*formed_.filter, points_.prepared(), slots(),
+                            stream);
+  }
+  const std::vector<std::int32_t> own_places = places();
+  slot_places_ = DeviceBuffer<std::int32_t>(blocks.num_slots());
+  upload(slot_places_, own_places.data(), slot_places_.size(), stream);
+  stream.wait();
   asked_ = rows;
   sought_ = sought;
 }
 
+void StoredPoints::make_tree(const Sought& sought, const Stream& stream) {
+  tree_.reset();
+  if (sought.tree == TreeUse::never) return;
+  const Clock::time_point start = Clock::now();
+  const std::int64_t n = static_cast<std::int64_t>(ids_.size());
+  if (sought.tree == TreeUse::always ||
+      share_by_tree(points_.prepared(), n, sought.k, stream) <= kMostLeftByTree)
+    tree_ = std::make_unique<const TileTree>(points_.prepared(), n, stream);
+  seconds_tree_ = seconds_since(start);
+}
+
+std::vector<std::int32_t> StoredPoints::places() const {
+  return tree_ != nullptr
+             ? tree_->places()
+             : FilterBlocks(static_cast<std::int64_t>(ids_.size())).places();
+}
+
 /// By place.
 std::vector<std::int32_t> StoredPoints::slots() const {
-  const FilterBlocks blocks(static_cast<std::int64_t>(ids_.size()));
-  return slots_of(blocks.places(), blocks.num_points);
+  return slots_of(places(), static_cast<std::int64_t>(ids_.size()));
 }
 
 void StoredPoints::learn_again(const PreparedRows& sample, std::int64_t count,
@@ -97,7 +131,8 @@ double StoredPoints::bytes() const {
                         static_cast<double>(points_.rows.size()) * 8 +
                         static_cast<double>(points_.sums.size()) * 12 +
                         static_cast<double>(points_.places.size()) * 4;
-  return points + (formed_.form == nullptr ? 0.0 : formed_.form->bytes());
+  return points + (formed_.form == nullptr ? 0.0 : formed_.form->bytes()) +
+         (tree_ == nullptr ? 0.0 : tree_->bytes());
 }
 
 StoredPoints& PointStore::get(const PointsToStore& asked,

@@ -16,6 +16,7 @@
 #include "cuda/search/exchange.hpp"
 #include "cuda/search/filter_form.hpp"
 #include "cuda/search/search.hpp"
+#include "cuda/search/tile_tree.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -64,6 +65,13 @@ class StoredPoints {
   void tell(LearntForms* learnt) { learnt_ = learnt; }
 
   const DevicePoints& points() const { return points_; }
+  /// Returns the tree whose order the form's slots have; null: random order.
+  const TileTree* tree() const { return tree_.get(); }
+  /// Returns the seconds that the tree, or its sample, took in the last
+  /// hold_form().
+  double seconds_tree() const { return seconds_tree_; }
+  /// By slot of the form: the place of each point, -1: none.
+  std::vector<std::int32_t> places() const;
   PairFilter& filter() { return *formed_.filter; }
   FilterForm& form() { return *formed_.form; }
   /// By slot, device memory: the place of each point, -1: none.
@@ -73,6 +81,7 @@ class StoredPoints {
  private:
   void make_form(const RowsInForm& rows, PowerOfTwo undo, const Sought& sought,
                  const Stream& stream);
+  void make_tree(const Sought& sought, const Stream& stream);
   std::vector<std::int32_t> slots() const;
 
   // Their source and settings.
@@ -90,6 +99,8 @@ class StoredPoints {
   Sought sought_;
   LearntForms* learnt_ = nullptr;
   FormedPoints formed_;
+  std::unique_ptr<const TileTree> tree_;
+  double seconds_tree_ = 0.0;
 };
 
 /// One entry for each device, at most. It serves one search at a time, whose

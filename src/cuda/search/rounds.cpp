@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "cuda/device/check.hpp"
 #include "cuda/plan/estimates.hpp"
@@ -78,21 +79,25 @@ std::vector<std::int32_t> slots_of(const std::vector<std::int32_t>& places,
 }
 
 FilterLayout::FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
-                           std::int64_t end_block, const PointOrder& order)
+                           std::int64_t end_block, const PointOrder& order,
+                           std::vector<std::int32_t> of_slots)
     : num_slots(blocks.num_slots()),
       first_slot(blocks.first_slot(first_block)),
       end_slot(blocks.first_slot(end_block)),
-      places(blocks.places()),
+      places(std::move(of_slots)),
       slots(slots_of(places, blocks.num_points)),
       list_rows(static_cast<std::size_t>(blocks.num_points), -1) {
-  const std::int64_t first = blocks.first_place(first_block).value;
-  const std::int64_t end = blocks.first_place(end_block).value;
+  const std::size_t owned =
+      static_cast<std::size_t>(blocks.first_place(end_block).value -
+                               blocks.first_place(first_block).value);
   // Visiting the numbers from the first to the last is faster than sorting.
-  row_ids.reserve(static_cast<std::size_t>(end - first));
-  row_places.reserve(static_cast<std::size_t>(end - first));
+  row_ids.reserve(owned);
+  row_places.reserve(owned);
   for (std::size_t id = 0; id < order.place.size(); ++id) {
     const std::int32_t place = order.place[id];
-    if (place < first || place >= end) continue;
+    if (place < 0) continue;
+    const std::int32_t slot = slots[static_cast<std::size_t>(place)];
+    if (slot < first_slot.value || slot >= end_slot.value) continue;
     list_rows[static_cast<std::size_t>(place)] =
         static_cast<std::int32_t>(row_ids.size());
     row_ids.push_back(static_cast<std::int32_t>(id));
@@ -104,7 +109,17 @@ FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
   const FilterBlocks blocks(search.columns.size());
   return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
                       first_block_of(blocks, own + 1, team.size()),
-                      search.columns.order);
+                      search.columns.order, blocks.places());
+}
+
+std::int64_t owned_points(const Search& search, const FilterTeam& team,
+                          int own) {
+  const FilterBlocks blocks(search.columns.size());
+  const auto first = [&](int device) {
+    return blocks.first_place(first_block_of(blocks, device, team.size()))
+        .value;
+  };
+  return first(own + 1) - first(own);
 }
 
 FilterRounds rounds_of_graph(const Search& search, const FilterTeam& team,
@@ -177,7 +192,8 @@ bool run_schedule(FilterPass& pass, FilterSchedule& schedule,
     if (waits) pass.under_way.begin();
     if (around.before) around.before(jobs, launch);
     pass.work.jobs = jobs;
-    pass.filter->start(pass.work, stream.get());
+    if (jobs.first_job < jobs.end_job)
+      pass.filter->start(pass.work, stream.get());
     if (jobs.ends_round && !end_round(pass, jobs, stream)) return false;
     const std::int64_t pieces = around.after ? around.after(launch) : 1;
     if (pieces == AroundLaunch::kStop) return false;

@@ -21,22 +21,29 @@ namespace cuda {
 /// The position of each point of a filtered graph: its slot, and the row of the
 /// lists of neighbours that its owner keeps in the order of the user's numbers.
 struct FilterLayout {
+  FilterLayout() = default;
+  /// of_slots: the points' places.
   FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
-               std::int64_t end_block, const PointOrder& order);
+               std::int64_t end_block, const PointOrder& order,
+               std::vector<std::int32_t> of_slots);
   std::int64_t num_owned() const {
     return static_cast<std::int64_t>(row_ids.size());
   }
 
   std::int64_t num_slots = 0;
-  Slot first_slot, end_slot;         ///< owned
-  std::vector<std::int32_t> places;  ///< [num_slots]; -1: padding
-  std::vector<std::int32_t> slots;   ///< by place
+  Slot first_slot = {0}, end_slot = {0};  ///< owned
+  std::vector<std::int32_t> places;       ///< [num_slots]; -1: padding
+  std::vector<std::int32_t> slots;        ///< by place
   // For owned points, in the order of the user's numbers.
   std::vector<std::int32_t> row_ids, row_places;
   std::vector<std::int32_t> list_rows;  ///< by place; -1: not owned
 };
 
+/// Returns the layout of a device's part, with points in random order.
 FilterLayout layout_of(const Search& search, const FilterTeam& team, int own);
+/// Returns the number of points that a device of a team owns.
+std::int64_t owned_points(const Search& search, const FilterTeam& team,
+                          int own);
 
 /// [count] first, first + 1, ...
 std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count);

@@ -22,6 +22,7 @@ Sought sought(const Search& search) {
   all.k = plan.k;
   all.forced = plan.shape.forced;
   all.candidate_cost = plan.shape.candidate_cost;
+  all.tree = plan.shape.tree;
   all.capacity = plan.streamed ? plan.streaming.capacity : plan.shape.capacity;
   // In this search, a recomputed row needs another pass over all columns: bytes
   // with 8 of 100 rows recomputed took as long as floats.

@@ -327,8 +327,12 @@ remember_form <- function(index, query, options, k, block, search) {
     return(invisible())
   }
   form <- form_of_query(query)
-  if (!is.null(form)) {
-    queries <- search$queries
+  queries <- search$queries
+  # Values that were transposed, or put in the order of the points' features,
+  # are not those of the next query.
+  as_given <- !is.null(form) && !queries$turned &&
+    identical(queries$values, query)
+  if (as_given) {
     # A saved index has no copy of them.
     queries["values"] <- list(NULL)
     index$before <- list(

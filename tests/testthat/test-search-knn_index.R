@@ -448,6 +448,24 @@ test_that("the next queries of the same form are checked as the first", {
   }
 })
 
+test_that("repeated queries are matched by name, and may be in columns", {
+  x <- index_data()$x
+  query <- unname(random_matrix(14, 14, seed = 53))
+  turned <- query + t(query)
+  index <- knn_index(x, backend = "cpu")
+  cells <- knn_index(unname(t(x)), points = "columns", backend = "cpu")
+  named <- query
+  for (order in list(14:1, 1:14, c(2:14, 1))) {
+    colnames(named) <- colnames(x)[order]
+    expected <- knn_query(x, named, 3, backend = "cpu")
+    for (i in 1:3) expect_identical(knn_query(index, named, 3), expected)
+  }
+  for (q in list(query[, 1:4], query, turned)) {
+    expected <- knn_query(unname(x), t(q), 3, backend = "cpu")
+    for (i in 1:3) expect_identical(knn_query(cells, q, 3), expected)
+  }
+})
+
 test_that("an index prepares its points once", {
   data <- index_data()
   index <- knn_index(data$x, backend = "cpu")

@@ -89,7 +89,6 @@ double bytes_filter(const PlanInput& in, const FilterShape& shape) {
   if (in.num_queries > 0) {
     const std::int64_t rows = queries_at_a_time(in.num_queries, in.k);
     return shape.bytes_sums + slots * (form + 8) +
-           static_cast<double>(in.num_queries) * 4 +
            static_cast<double>(query_slots(rows)) * (form + lists + 16) +
            static_cast<double>(rows) * static_cast<double>(in.k) * 12;
   }

@@ -127,7 +127,8 @@ void GraphByFilter::run() {
 QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
     : ListsByFilter(search, workers,
                     {{query_slots(most_rows(search)),
-                      candidates_for(search.plan.k), most_rows(search)},
+                      candidates_for_queries(search.plan.k, search.rows.size()),
+                      most_rows(search)},
                      most_rows(search),
                      most_rows(search)}),
       blocks_(search.columns.size()),

@@ -114,7 +114,7 @@ class Preparer::Impl {
           ranker(impl.ranked() ? impl.shape_.rows : 0,
                  impl.ranked() ? impl.shape_.features : 1),
           recipe(impl.recipe_) {
-      clear_from(beyond, 0, copies);
+      if (recipe.needs_sums) clear_from(beyond, 0, copies);
       if (recipe.weights.given()) hold_weights(impl.shape_.features);
       if (recipe.covariates.given()) hold_covariates(impl.shape_.features);
       if (impl.held_ == nullptr && impl.made_from_.source != nullptr)

@@ -369,6 +369,10 @@ cpp_scan <- function(x, num_threads, binary = FALSE, request = NULL) {
     .Call(`_fsknn_cpp_scan`, x, num_threads, binary, request)
 }
 
+cpp_scan_plain <- function(x, num_threads, metric) {
+    .Call(`_fsknn_cpp_scan_plain`, x, num_threads, metric)
+}
+
 cpp_covariates <- function(values, weights) {
     .Call(`_fsknn_cpp_covariates`, values, weights)
 }

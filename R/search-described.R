@@ -189,22 +189,16 @@ bring_search <- function(search, call) {
   search$left_out <- checked$left_out
   search$skip <- checked$skip
   search$points$largest_row <- checked$largest_row
-  search <- note_query_values(search, of_queries)
+  search$query_left_out <- of_queries$left_out
+  search$query_skip <- of_queries$skip %||% integer()
+  search$largest <- max(checked$largest, of_queries$largest)
+  if (!is.null(search$queries)) {
+    search$queries$largest_row <- of_queries$largest_row
+  }
   check_outcomes_defined(search, call)
   search$na <- na_of_search(
     options, search$points, checked, search$queries, of_queries, call = call
   )
-  search
-}
-
-# `of_queries` is from check_query_values(), or NULL without queries.
-note_query_values <- function(search, of_queries) {
-  search$query_left_out <- of_queries$left_out
-  search$query_skip <- of_queries$skip %||% integer()
-  search$largest <- max(search$checked$largest, of_queries$largest)
-  if (!is.null(search$queries)) {
-    search$queries$largest_row <- of_queries$largest_row
-  }
   search
 }
 

@@ -110,7 +110,7 @@ knn_release <- function(index) {
   if (is_row_file(file) && is_of_this_session(index)) {
     close_row_file(file)
   }
-  for (name in c("search", "held", "tables", "before")) {
+  for (name in c("search", "held", "tables", "checked", "before")) {
     index[[name]] <- NULL
   }
   index$released <- TRUE
@@ -139,8 +139,8 @@ takes_index <- c(
 #   size       points and features, with those of weight 0
 #   tables     the tables of a container, for columns that are given by name
 #   held       the handle of R/search-held_points.R, made when it is needed
-#   checked    the last options of a search, see options_with_index()
-#   before     the form of the last queries, see search_as_before()
+#   checked    the last options of a search, see verb_options()
+#   before     the last query, see query_as_before()
 #   process, loaded  whose handle this is: see is_of_this_session()
 new_index <- function(x, options, given, made_from = NULL,
                       call = caller_env()) {
@@ -220,6 +220,13 @@ hold_index <- function(search, index, call) {
         identical(request$na, "pairwise")) {
     return(search)
   }
+  search$held <- held_of_index(index, call)
+  search$index <- index
+  search
+}
+
+# Returns the handle of the points, prepared again if that is necessary.
+held_of_index <- function(index, call) {
   if (is.null(index$held) || !is_of_this_session(index) ||
         index$process != Sys.getpid()) {
     # Queries may lack values where no point does.
@@ -228,9 +235,7 @@ hold_index <- function(search, index, call) {
     )
     mark_session(index)
   }
-  search$held <- index$held
-  search$index <- index
-  search
+  index$held
 }
 
 # After a failure, such as that of a GPU, everything is checked again.
@@ -253,11 +258,6 @@ options_with_index <- function(index, given, verb, call) {
   of_points <- names(given) %in% options_of_points()
   check_same_options(index, given[of_points], call)
   run <- given[!of_points]
-  # To check the same options again would take longer than a query.
-  key <- list(verb, run, session_state())
-  if (identical(index$checked$key, key)) {
-    return(index$checked$options)
-  }
   own <- index$given[!names(index$given) %in% options_of_points()]
   if (any(c("backend", "devices") %in% names(run))) {
     own[c("backend", "devices")] <- NULL
@@ -279,9 +279,6 @@ options_with_index <- function(index, given, verb, call) {
   options$of_index <- TRUE
   # Another `na` would be no option of the search.
   options["cures_na"] <- list(NULL)
-  if (is.null(options$long)) {
-    index$checked <- list(key = key, options = options)
-  }
   options
 }
 
@@ -291,60 +288,83 @@ options_of_points <- function() {
 
 # Most of the checks of a search take longer than the search of a query. After a
 # query of an index, only the values of the next one of the same form are
-# checked. Returns the search, or NULL.
-search_as_before <- function(index, query, options, k, block,
-                             call = caller_env()) {
+# checked. Returns the answer; or NULL, if the query must be searched as a new
+# one, which also reports what is wrong with it.
+query_as_before <- function(index, query, options, k, block, output,
+                            call = caller_env()) {
   before <- if (is_index(index)) index$before
-  if (is.null(before) || !is.null(block) ||
+  if (is.null(before) || !is.null(block) || !is.null(output) ||
         !identical(before$options, options) || !identical(before$k, k) ||
         !identical(before$form, form_of_query(query))) {
     return(NULL)
   }
   started <- Sys.time()
-  search <- search_of_index(index, options, call)
-  search$queries <- before$queries
-  search$queries["values"] <- list(query)
-  search$num_rows <- nrow(query)
-  search[c("started", "before")] <- list(started, session$num_searches)
-  search <- note_query_values(
-    search, check_query_values(search$queries, options, call)
+  num_searches <- session$num_searches
+  request <- before$request
+  largest <- in_core(
+    cpp_scan_plain(query, request$num_threads, options$metric), call
+  )$largest
+  if (is.na(largest)) {
+    return(NULL)
+  }
+  request$largest <- max(index$search$checked$largest, largest)
+  held <- held_of_index(index, call)
+  asked <- Sys.time()
+  found <- cpp_knn_search(held, query, request)
+  seconds <- seconds_since(asked)
+  note_failure(index, found)
+  if (identical(found$failure, "range")) {
+    return(NULL)
+  }
+  in_core(found, call)
+  remember_search(
+    index$search$points$values, query, request, found$stats, seconds
   )
   if (!isTRUE(options$counts_known)) {
-    tell_if_counts(query, search$queries, options$metric, "query")
+    tell_if_counts(query, list(values = query), options$metric, "query")
   }
-  request <- before$request
-  request["query_skip"] <- list(search$query_skip)
-  request$largest <- search$largest
-  search$request <- request
-  hold_index(search, index, call)
+  answer <- found[c("index", "distance")]
+  attributes(answer) <- before$attributes
+  facts <- before$facts
+  facts$num_queries <- nrow(query)
+  run <- facts_of_run(
+    request$backend, request$devices, request$num_threads, started,
+    before = num_searches
+  )
+  facts[names(run)] <- run
+  attr(answer, "searched") <- new_searched(facts)
+  answer
 }
 
-# Remembers the form of queries whose search has passed all checks.
-remember_form <- function(index, query, options, k, block, search) {
-  if (!is_index(index) || !is.null(block) || !is.null(search$each_k) ||
-        options$na != "error" || !is.null(search$points$samples) ||
+# Remembers a query that has passed all checks, and was searched without
+# special cases.
+remember_query <- function(index, query, options, k, block, search, answer) {
+  form <- if (is_index(index)) form_of_query(query)
+  queries <- search$queries
+  # Values that were transposed, or put in the order of the points' features,
+  # are not those of the next query.
+  as_given <- !is.null(form) && !queries$turned &&
+    identical(queries$values, query)
+  if (!as_given || !is.null(block) || !is.null(search$each_k) ||
+        is.null(search$held) || !is.null(search$points$samples) ||
+        !is.null(options$adjust) || options$na != "error" ||
+        options$verbose || length(search$query_skip) > 0 ||
         !is.null(options$long)) {
     return(invisible())
   }
-  form <- form_of_query(query)
-  if (!is.null(form)) {
-    queries <- search$queries
-    # A saved index has no copy of them.
-    queries["values"] <- list(NULL)
-    index$before <- list(
-      options = options, k = k, form = form, queries = queries,
-      request = search$request
-    )
-  }
+  index$before <- list(
+    options = options, k = k, form = form, request = search$request,
+    facts = searched_of(answer), attributes = attributes(answer)
+  )
 }
 
 # Returns what the checks of a plain matrix depend on, besides its values, or
 # NULL.
 form_of_query <- function(query) {
+  names <- dimnames(query)
   if (is.matrix(query) && !is.object(query) && nrow(query) > 0 &&
-        typeof(query) %in% c("double", "integer") &&
-        is.null(rownames(query))) {
-    list(typeof(query), ncol(query), colnames(query))
+        (is.double(query) || is.integer(query)) && is.null(names[[1]])) {
+    list(typeof(query), ncol(query), names)
   }
 }
 
@@ -356,7 +376,8 @@ session_state <- function() {
     all[startsWith(names(all), "fsknn.")], rlang::is_interactive(),
     Sys.getpid(), is_loaded,
     Sys.getenv(
-      c("OMP_THREAD_LIMIT", "OMP_NUM_THREADS", "_R_CHECK_LIMIT_CORES_")
+      c("OMP_THREAD_LIMIT", "OMP_NUM_THREADS", "_R_CHECK_LIMIT_CORES_"),
+      names = FALSE
     )
   )
 }

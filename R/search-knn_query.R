@@ -46,12 +46,15 @@ knn_query <- function(x, query, k = 20, metric = NULL, sign = "signed", ...,
   check_query(query)
   output <- check_output(output)
   options <- verb_options("knn_query", ...)
-  search <- search_as_before(x, query, options, k, block)
-  if (is.null(search)) {
+  answer <- query_as_before(x, query, options, k, block, output)
+  if (is.null(answer)) {
     search <- new_search(x, options, query, k = k, block = block)
-    remember_form(x, query, options, k, block, search)
+    answer <- answer_of(search, output)
+    if (is.null(output)) {
+      remember_query(x, query, options, k, block, search, answer)
+    }
   }
-  answer_of(search, output)
+  answer
 }
 
 # NULL is not a query, and does not mean all points either.

@@ -608,17 +608,29 @@ default_metric <- function(dimred) {
 # Returns the checked options of a verb, from its `...` and its arguments
 # `metric` and `sign`. `verb` is its name in the tables above.
 verb_options <- function(verb, ..., .call = caller_env()) {
-  given <- options_given(verb, ..., .call = .call)
   x <- get0("x", .call, inherits = FALSE)
   if (!is_index(x)) {
-    return(check_options(given, verb, .call))
+    return(check_options(options_given(verb, ..., .call = .call), verb, .call))
   }
-  arguments <- names(formals(function_of(.call)))
-  for (name in intersect(c("metric", "sign"), arguments)) {
-    # The default of the verb is not that of the index.
-    if (eval(call("missing", as.name(name)), .call)) given[[name]] <- NULL
+  # The default of the verb is not that of the index.
+  own <- list()
+  for (name in c("metric", "sign")) {
+    if (exists(name, envir = .call, inherits = FALSE) &&
+          !eval(call("missing", as.name(name)), .call)) {
+      own[name] <- list(get(name, envir = .call, inherits = FALSE))
+    }
   }
-  options_with_index(x, given, verb, .call)
+  # To check the same arguments again would take longer than a query.
+  key <- list(verb, own, rlang::list2(...), session_state())
+  if (identical(x$checked$key, key)) {
+    return(x$checked$options)
+  }
+  given <- c(own, option_list(verb, ..., .call = .call))
+  options <- options_with_index(x, given, verb, .call)
+  if (is.null(options$long)) {
+    x$checked <- list(key = key, options = options)
+  }
+  options
 }
 
 # The same, unchecked.

@@ -1077,6 +1077,18 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_scan_plain
+Rcpp::List cpp_scan_plain(SEXP x, int num_threads, Rcpp::List metric);
+RcppExport SEXP _fsknn_cpp_scan_plain(SEXP xSEXP, SEXP num_threadsSEXP, SEXP metricSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type metric(metricSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_scan_plain(x, num_threads, metric));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_covariates
 Rcpp::List cpp_covariates(Rcpp::NumericMatrix values, SEXP weights);
 RcppExport SEXP _fsknn_cpp_covariates(SEXP valuesSEXP, SEXP weightsSEXP) {
@@ -1503,6 +1515,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_row_file_close", (DL_FUNC) &_fsknn_cpp_row_file_close, 1},
     {"_fsknn_cpp_bytes_free", (DL_FUNC) &_fsknn_cpp_bytes_free, 1},
     {"_fsknn_cpp_scan", (DL_FUNC) &_fsknn_cpp_scan, 4},
+    {"_fsknn_cpp_scan_plain", (DL_FUNC) &_fsknn_cpp_scan_plain, 3},
     {"_fsknn_cpp_covariates", (DL_FUNC) &_fsknn_cpp_covariates, 2},
     {"_fsknn_cpp_bin_head", (DL_FUNC) &_fsknn_cpp_bin_head, 1},
     {"_fsknn_cpp_read_bin", (DL_FUNC) &_fsknn_cpp_read_bin, 5},

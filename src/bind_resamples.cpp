@@ -101,7 +101,7 @@ class Resamples {
     preparing.kernel = cpu::choose_kernels(request.instruction_set).prepare_row;
     const MatrixFacts facts =
         scan(*bind::row_source(x_, features, fill_), request.num_threads,
-             progress, false, preparing);
+             progress, {}, preparing);
     std::vector<std::int64_t> gone;
     std::set_union(facts.constant.begin(), facts.constant.end(),
                    facts.explained.begin(), facts.explained.end(),

@@ -61,8 +61,30 @@ Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary = false,
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const bind::RowTest test(request);
     return bind::list_of(scan(*bind::row_source(x, test.features(), false),
-                              num_threads, progress.get(), binary,
+                              num_threads, progress.get(), {true, binary},
                               test.preparing()));
+  });
+}
+
+// The largest magnitude in `x`, a matrix; NA if a check of R's would report or
+// leave out something. metric: its facts in R.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_scan_plain(SEXP x, int num_threads, Rcpp::List metric) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
+    EntriesCounted counted;
+    counted.negative = Rcpp::as<bool>(metric["non_negative"]);
+    counted.non_binary = Rcpp::as<bool>(metric["binary"]);
+    const std::string undefined =
+        Rcpp::as<std::string>(metric["undefined_rows"]);
+    const MatrixFacts facts =
+        scan(*bind::matrix_source(x), num_threads, progress.get(), counted);
+    const bool plain =
+        facts.non_finite == 0 && facts.negative == 0 && facts.non_binary == 0 &&
+        (undefined == "none" ||
+         (undefined == "zero" ? facts.zero : facts.constant).empty());
+    return Rcpp::List::create(Rcpp::_["largest"] =
+                                  plain ? facts.largest : NA_REAL);
   });
 }
 

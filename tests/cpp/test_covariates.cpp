@@ -249,7 +249,7 @@ TEST_CASE("adjusted answers are exactly the brute-force ones") {
           Preparing preparing;
           preparing.recipe = recipe_of(r, 0);
           preparing.kernel = &prepare_row<ScalarLanes>;
-          const MatrixFacts facts = scan(points, 2, nullptr, false, preparing);
+          const MatrixFacts facts = scan(points, 2, nullptr, {}, preparing);
           std::set_union(facts.constant.begin(), facts.constant.end(),
                          facts.explained.begin(), facts.explained.end(),
                          std::back_inserter(r.skip));
@@ -261,7 +261,7 @@ TEST_CASE("adjusted answers are exactly the brute-force ones") {
             r.num_threads = 2;
             r.chunk_size = 48;
             preparing.kernel = kernels->prepare_row;
-            CHECK(scan(points, 1, nullptr, false, preparing).explained ==
+            CHECK(scan(points, 1, nullptr, {}, preparing).explained ==
                   facts.explained);
             Answer found(m.n, r.k);
             cpu::find_neighbours(r, points, nullptr, found.view, nullptr,

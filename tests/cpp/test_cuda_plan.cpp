@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@ using fsknn::FilterKind;
 using fsknn::Plan;
 using fsknn::PlanInput;
 using fsknn::cuda::candidates_for;
+using fsknn::cuda::candidates_for_queries;
 using fsknn::cuda::check_metric;
 using fsknn::cuda::estimated_rank;
 using fsknn::cuda::fill_blocks_for;
@@ -37,6 +39,7 @@ using fsknn::cuda::kFilterBlock;
 using fsknn::cuda::plan_cuda;
 using fsknn::cuda::runs_on;
 using fsknn::cuda::schedule_filter;
+using fsknn::cuda::use_capacity;
 
 namespace {
 
@@ -808,6 +811,64 @@ TEST_CASE("a estimate leaves a neighbour out as seldom as asked for") {
   CHECK(estimated_rank(20, 1.0, 0.5) == 20);
   CHECK(estimated_rank(2048, 1e-3, 2e-4) < 20);
   CHECK(estimated_rank(2048, 0.65, 2e-4) < 2048);
+}
+
+namespace {
+
+/// Returns the most candidates that one of some rows' lists of k = 20 gets.
+/// Points are in random order, and errors let `wider` times as many pass.
+std::int64_t longest_list(const FilterRounds& rounds, double wider) {
+  std::mt19937_64 random(11);
+  std::uniform_real_distribution<double> distance;
+  std::size_t longest = 0;
+  for (int row = 0; row < 200; ++row) {
+    std::vector<double> list;
+    double limit = 1.0;
+    for (const FilterJobs& jobs : schedule_filter(rounds)) {
+      if (!jobs.ends_round) continue;
+      const std::int64_t points =
+          (jobs.end_delta - jobs.first_delta) * kFilterBlock;
+      for (std::int64_t i = 0; i < points; ++i) {
+        const double met = distance(random);
+        if (met <= wider * limit) list.push_back(met);
+      }
+      longest = std::max(longest, list.size());
+      std::sort(list.begin(), list.end());
+      const std::int32_t rank =
+          jobs.estimate_rank > 0 ? jobs.estimate_rank : 20;
+      limit = std::min(limit, list[static_cast<std::size_t>(rank) - 1]);
+      while (list.back() > wider * limit) list.pop_back();
+    }
+  }
+  return static_cast<std::int64_t>(longest);
+}
+
+}  // namespace
+
+TEST_CASE("few queries take few rounds, whose candidates fit their lists") {
+  const std::int64_t k = 20;
+  for (const std::int64_t n : {300, 20000, 100000})
+    for (const std::int64_t num_queries : {1, 16, 256, 257}) {
+      FilterRounds rounds;
+      rounds.num_blocks = FilterBlocks(n).count;
+      rounds.num_slabs = 2;
+      rounds.symmetric = false;
+      rounds.fill_blocks = fill_blocks_for(n, k);
+      rounds.depth = 320;
+      rounds.chunk_size = 16384;
+      rounds.multiprocessors = 132;
+      rounds.k = k;
+      rounds.risk = fsknn::cuda::risk_of_estimates(num_queries, n, 320);
+      const std::int32_t capacity = candidates_for_queries(k, num_queries);
+      use_capacity(rounds, capacity);
+      CHECK(rounds.fill_blocks * kFilterBlock <= capacity);
+      CHECK(rounds.fill_blocks % 2 == 1);
+      CHECK(rounds.room == (num_queries <= 256 ? 4 : 1));
+      if (rounds.room > 1) CHECK(schedule_filter(rounds).size() <= 3);
+      if (num_queries == 16 && n < 100000) continue;
+      CHECK(longest_list(rounds, 3.0) <= capacity);
+    }
+  CHECK(candidates_for_queries(33, 1) == candidates_for(33));
 }
 
 TEST_CASE("rows with known thresholds meet every block of columns once") {

@@ -710,3 +710,36 @@ test_that("rows far from 0 and huge entries are filtered, too", {
   knn_search(entries, 20, "euclidean", backend = "cuda")
   expect_lt(knn_stats()$rows_recomputed, few)
 })
+
+test_that("few queries have longer lists, which may overflow, too", {
+  skip_if_no_cuda()
+  x <- abs(random_matrix(20000, 30, seed = 91))
+  # More than the longer lists hold.
+  x[seq_len(1500), ] <- x[rep(20000, 1500), ] *
+    (1 + 1e-9 * random_matrix(1500, 30, seed = 92))
+  query <- rbind(
+    x[c(20000, 3, 400, 9000), ], abs(random_matrix(253, 30, seed = 93))
+  )
+  for (metric in c("pearson", "euclidean", "manhattan", "proportional")) {
+    index <- knn_index(x, metric, backend = "cuda")
+    for (k in c(1, 20, 32, 33)) {
+      expected <- knn_query(x, query, k, metric, backend = "cpu")
+      for (rows in list(1, 9, 2:17, 1:256, 1:257)) {
+        label <- paste(metric, k, length(rows))
+        found <- knn_query(index, query[rows, , drop = FALSE], k)
+        expect_identical(
+          found$index, expected$index[rows, , drop = FALSE], label = label
+        )
+        expect_identical(
+          found$distance, expected$distance[rows, , drop = FALSE],
+          label = label
+        )
+        stats <- knn_stats()
+        if (stats$filtered && metric == "pearson" && k > 1) {
+          expect_gte(stats$rows_recomputed, sum(rows <= 3), label = label)
+        }
+      }
+    }
+    knn_release(index)
+  }
+})

@@ -46,3 +46,28 @@ test_that("the error of missing values says what helps in this verb", {
   x[3, 4] <- Inf
   expect_no_match(words(knn_search(x, 2)), "knn_impute")
 })
+
+test_that("values are plain if no check reports or leaves out any", {
+  x <- random_matrix(40, 9, seed = 4)
+  cases <- list(
+    x, abs(x), replace(x, 7, NA), replace(x, 7, -Inf), x > 0, 1L * (x > 0),
+    replace(x > 0, 5, NA), replace(x, row(x) == 3, 2),
+    replace(abs(x), row(x) == 3, 0), replace(x > 0, row(x) == 3, TRUE)
+  )
+  for_all_metrics(function(metric, sign, backend) {
+    facts <- fsknn:::metric_facts(metric)
+    for (values in cases) {
+      points <- list(values = values)
+      checked <- try(fsknn:::check_values(
+        points, list(
+          na = "error", metric = facts, num_threads = 1L, constant = "isolate"
+        ), "x"
+      ), silent = TRUE)
+      plain <- is.list(checked) && length(checked$skip) == 0
+      expect_identical(
+        fsknn:::cpp_scan_plain(values, 1L, facts)$largest,
+        if (plain) checked$largest else NA_real_
+      )
+    }
+  })
+})

@@ -448,6 +448,75 @@ test_that("the next queries of the same form are checked as the first", {
   }
 })
 
+test_that("repeated queries are matched by name, and may be in columns", {
+  x <- index_data()$x
+  query <- unname(random_matrix(14, 14, seed = 53))
+  turned <- query + t(query)
+  index <- knn_index(x, backend = "cpu")
+  cells <- knn_index(unname(t(x)), points = "columns", backend = "cpu")
+  named <- query
+  for (order in list(14:1, 1:14, c(2:14, 1))) {
+    colnames(named) <- colnames(x)[order]
+    expected <- knn_query(x, named, 3, backend = "cpu")
+    for (i in 1:3) expect_identical(knn_query(index, named, 3), expected)
+  }
+  for (q in list(query[, 1:4], query, turned)) {
+    expected <- knn_query(unname(x), t(q), 3, backend = "cpu")
+    for (i in 1:3) expect_identical(knn_query(cells, q, 3), expected)
+  }
+})
+
+test_that("repeated queries report and record the same as the first", {
+  x <- index_data()$x
+  query <- unname(random_matrix(3, 14, seed = 53))
+  constant <- replace(query, cbind(2, 1:14), 1)
+  counts <- matrix(rep(as.double(1:14), each = 8), nrow = 8)
+  facts <- function(found) {
+    facts <- fsknn:::searched_of(found)
+    expect_gte(facts$seconds, 0)
+    facts[names(facts) != "seconds"]
+  }
+  index <- knn_index(x, constant = "isolate", backend = "cpu")
+  for (q in list(query, query[1, , drop = FALSE], constant, query, counts)) {
+    if (identical(q, counts)) {
+      expect_message(knn_query(index, q, 2), class = "fsknn_counts_message")
+      expect_message(knn_query(index, q, 2), class = "fsknn_counts_message")
+    }
+    expected <- suppressMessages(
+      knn_query(x, q, 2, constant = "isolate", backend = "cpu")
+    )
+    for (i in 1:3) {
+      found <- suppressMessages(knn_query(index, q, 2))
+      expect_identical(found, expected)
+      expect_identical(facts(found), facts(expected))
+      expect_identical(knn_stats()$num_queries, nrow(q))
+    }
+  }
+  expect_message(knn_query(index, query, 2, verbose = TRUE), "Start")
+  expect_message(knn_query(index, query, 2, verbose = TRUE), "Start")
+  output <- knn_output(withr::local_tempfile(), format = "bin")
+  expect_s3_class(knn_query(index, query, 2, output = output), "fsknn_shards")
+  expect_error(knn_query(index, query, 2, nonsense = 1), "nonsense")
+  # Wrong values, and a distance that is too large.
+  index <- knn_index(x, "euclidean", backend = "cpu")
+  far <- replace(query, cbind(2, 3:4), c(1.7e308, -1.7e308))
+  words <- function(x, q, class, ...) {
+    words_of(knn_query(x, q, 2, ..., backend = "cpu"), class)
+  }
+  for (i in 1:2) {
+    knn_query(index, query, 2, backend = "cpu")
+    expect_identical(
+      words(index, query * Inf, "fsknn_finite_error"),
+      words(x, query * Inf, "fsknn_finite_error", metric = "euclidean")
+    )
+    knn_query(index, query, 2, backend = "cpu")
+    expect_identical(
+      words(index, far, "fsknn_range_error"),
+      words(x, far, "fsknn_range_error", metric = "euclidean")
+    )
+  }
+})
+
 test_that("an index prepares its points once", {
   data <- index_data()
   index <- knn_index(data$x, backend = "cpu")

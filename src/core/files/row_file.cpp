@@ -94,7 +94,7 @@ RowFile::RowFile(const RowFileForm& form, const Request& request,
       request_(request),
       recipe_(recipe_of(request_, 0)),
       kernel_(kernel),
-      binary_(form.binary),
+      counted_({true, form.binary}),
       fill_missing_(form.fill_missing),
       digests_(form.num_points, form.num_features) {}
 
@@ -111,7 +111,7 @@ void RowFile::rerank_row(std::int64_t point, double* row, RowScratch& scratch,
       return;
     }
   }
-  const bool varies = scan_row(row, d, point, binary_, facts.known);
+  const bool varies = scan_row(row, d, point, counted_, facts.known);
   // Rows without a form are later left out, or are an error.
   if (recipe_.form == RowForm::raw ||
       !(varies || (recipe_.form == RowForm::unit && row[0] != 0.0)))

@@ -66,7 +66,7 @@ struct RowFileForm {
   std::string folder;
   std::int64_t num_points = 0, num_features = 0;
   std::int64_t strip_features = 0;  ///< as for DiskMatrix
-  bool binary = false;              ///< as for scan()
+  bool binary = false;              ///< the entries must be 0 or 1
   bool fill_missing = false;        ///< with the row's mean
 };
 
@@ -109,7 +109,8 @@ class RowFile final : public RowSource {
   const Request request_;  ///< owns the weights and covariates of the recipe
   const RowRecipe recipe_;
   const RowKernel kernel_;
-  const bool binary_, fill_missing_;
+  const EntriesCounted counted_;
+  const bool fill_missing_;
   MissingFacts facts_;
   RowDigests digests_;
 };

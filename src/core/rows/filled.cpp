@@ -116,7 +116,7 @@ MissingFacts scan_missing(const RowSource& source, int num_threads,
       static_cast<std::size_t>(source.num_points()));
   MissingFacts facts;
   facts.known =
-      scan(Counted(source, by, found), num_threads, progress, false, preparing);
+      scan(Counted(source, by, found), num_threads, progress, {}, preparing);
   for (std::size_t i = 0; i < found.size(); ++i) {
     facts.missing += found[i].missing;
     if (found[i].empty) facts.empty.push_back(static_cast<std::int64_t>(i));

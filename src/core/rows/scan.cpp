@@ -29,31 +29,31 @@ struct RowFacts {
   bool finite;
 };
 
+struct RunningFacts {
+  double least, most, zero;
+  void take(double value) {
+    least = value < least ? value : least;
+    most = value > most ? value : most;
+    zero += value * 0.0;  // NaN if the value is not finite
+  }
+};
+
 /// Four running values, so that a comparison need not wait for the previous
-/// one.
+/// one. They are variables rather than an array, which stays in memory.
 RowFacts facts_of(const double* x, std::int64_t d) {
-  constexpr int kWays = 4;
-  double least[kWays], most[kWays], zeros[kWays];
-  for (int w = 0; w < kWays; ++w) {
-    least[w] = most[w] = x[0];
-    zeros[w] = 0.0;
-  }
-  const auto take = [&](int w, double value) {
-    least[w] = value < least[w] ? value : least[w];
-    most[w] = value > most[w] ? value : most[w];
-    zeros[w] += value * 0.0;  // NaN if the value is not finite
-  };
+  const RunningFacts none = {x[0], x[0], 0.0};
+  RunningFacts a = none, b = none, c = none, e = none;
   std::int64_t f = 0;
-  for (; f + kWays <= d; f += kWays)
-    for (int w = 0; w < kWays; ++w) take(w, x[f + w]);
-  for (; f < d; ++f) take(0, x[f]);
-  RowFacts facts = {least[0], most[0], true};
-  for (int w = 0; w < kWays; ++w) {
-    facts.least = std::min(facts.least, least[w]);
-    facts.most = std::max(facts.most, most[w]);
-    facts.finite = facts.finite && !std::isnan(zeros[w]);
+  for (; f + 4 <= d; f += 4) {
+    a.take(x[f]);
+    b.take(x[f + 1]);
+    c.take(x[f + 2]);
+    e.take(x[f + 3]);
   }
-  return facts;
+  for (; f < d; ++f) a.take(x[f]);
+  return {std::min({a.least, b.least, c.least, e.least}),
+          std::max({a.most, b.most, c.most, e.most}),
+          !std::isnan(a.zero + b.zero + c.zero + e.zero)};
 }
 
 template <class T>
@@ -83,8 +83,8 @@ void note_largest(double largest, std::int64_t row, MatrixFacts& facts) {
 
 }  // namespace
 
-bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
-              MatrixFacts& facts) {
+bool scan_row(const double* x, std::int64_t d, std::int64_t point,
+              const EntriesCounted& counted, MatrixFacts& facts) {
   const RowFacts row = facts_of(x, d);
   if (!row.finite) {
     facts.non_finite_rows.push_back(point);
@@ -95,11 +95,11 @@ bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
     }
     return false;
   }
-  if (row.least < 0.0)
+  if (counted.negative && row.least < 0.0)
     note_wrong(
         x, d, point, [](double v) { return v < 0.0; }, facts.negative,
         facts.negative_at);
-  if (binary)
+  if (counted.non_binary)
     note_wrong(
         x, d, point, [](double v) { return v != 0.0 && v != 1.0; },
         facts.non_binary, facts.non_binary_at);
@@ -124,7 +124,7 @@ void add_facts(MatrixFacts& to, const MatrixFacts& from) {
 }
 
 MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress,
-                 bool binary, const Preparing& preparing) {
+                 const EntriesCounted& counted, const Preparing& preparing) {
   const std::int64_t n = source.num_points(), d = source.num_features();
   const bool prepares = preparing.kernel != nullptr;
   const std::int64_t padded = prepares ? padded_features(d) : d;
@@ -144,7 +144,8 @@ MatrixFacts scan(const RowSource& source, int num_threads, Progress* progress,
                  source.read(first, count, rows.data(), padded);
                  for (std::int64_t r = 0; r < count; ++r) {
                    double* const x = rows.data() + r * padded;
-                   const bool varies = scan_row(x, d, first + r, binary, facts);
+                   const bool varies =
+                       scan_row(x, d, first + r, counted, facts);
                    if (!varies || !prepares) continue;
                    clear_padding(x, d, padded);
                    preparing.kernel(preparing.recipe, scratch, x, d, padded);

@@ -19,7 +19,7 @@ struct Position {
 struct MatrixFacts {
   std::int64_t non_finite = 0;          ///< entries that are NA, NaN or Inf
   std::vector<Position> non_finite_at;  ///< the first three, column by column
-  std::int64_t negative = 0;            ///< entries below 0
+  std::int64_t negative = 0;            ///< entries below 0, if requested
   std::vector<Position> negative_at;    ///< the first three, column by column
   std::int64_t non_binary = 0;  ///< entries other than 0 and 1, if requested
   std::vector<Position> non_binary_at;  ///< the first three, column by column
@@ -31,10 +31,16 @@ struct MatrixFacts {
   std::int64_t largest_row = -1;  ///< the first row with it; -1: all are 0
 };
 
-/// Adds a row of d features, which is point `point`. binary: whether to count
-/// entries other than 0 and 1. Returns whether it is finite and not constant.
-bool scan_row(const double* x, std::int64_t d, std::int64_t point, bool binary,
-              MatrixFacts& facts);
+/// The entries to count, besides those that are not finite.
+struct EntriesCounted {
+  bool negative = true;
+  bool non_binary = false;
+};
+
+/// Adds a row of d features, which is point `point`. Returns whether it is
+/// finite and not constant.
+bool scan_row(const double* x, std::int64_t d, std::int64_t point,
+              const EntriesCounted& counted, MatrixFacts& facts);
 
 /// Adds the facts of later rows.
 void add_facts(MatrixFacts& to, const MatrixFacts& from);
@@ -45,10 +51,10 @@ struct Preparing {
   RowKernel kernel = nullptr;  ///< null: it does not determine that
 };
 
-/// progress (may be null) is only asked whether to continue. binary: whether to
-/// count entries other than 0 and 1.
+/// progress (may be null) is only asked whether to continue.
 MatrixFacts scan(const RowSource& source, int num_threads,
-                 Progress* progress = nullptr, bool binary = false,
+                 Progress* progress = nullptr,
+                 const EntriesCounted& counted = EntriesCounted(),
                  const Preparing& preparing = Preparing());
 
 }  // namespace fsknn

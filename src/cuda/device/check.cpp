@@ -131,6 +131,7 @@ Allocation allocate(double bytes) {
     if (made.data != nullptr) return cudaSuccess;
     made.device = device_if_any();
     made.bytes = made.room = bytes;
+    ++memory_changes;
     const cudaError_t first = cudaMalloc(&made.data, size);
     if (first != cudaErrorMemoryAllocation || !free_spares(made.device))
       return first;
@@ -147,10 +148,15 @@ Allocation allocate(double bytes) {
 
 void give_back(const Allocation& allocation) noexcept {
   if (allocation.data == nullptr) return;
-  if (!keep_spare(allocation)) cudaFree(allocation.data);
+  if (!keep_spare(allocation)) {
+    cudaFree(allocation.data);
+    ++memory_changes;
+  }
   const std::lock_guard<std::mutex> hold(failure_guard);
   held_on[allocation.device].now -= allocation.bytes;
 }
+
+std::atomic<long> memory_changes{0};
 
 double peak_bytes(int device) {
   const std::lock_guard<std::mutex> hold(failure_guard);

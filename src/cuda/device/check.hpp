@@ -51,6 +51,10 @@ struct Allocation {
 Allocation allocate(double bytes);
 void give_back(const Allocation& allocation) noexcept;
 
+/// How often this process has allocated or freed device memory. Memory that is
+/// kept for the next search does not count.
+extern std::atomic<long> memory_changes;
+
 /// The peak number of bytes in use on the device since the last reset.
 double peak_bytes(int device);
 void reset_peak_bytes(int device);

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <map>
 #include <mutex>
 
 #include "cuda/build_info.hpp"
@@ -138,6 +140,34 @@ double bytes_free_on(int cuda_id) {
   return static_cast<double>(free);
 }
 
+/// The same, or a recent result if this process has changed nothing since then:
+/// to ask takes some hundredths of a millisecond. Other processes may allocate
+/// memory during a search, too.
+double recent_bytes_free_on(int cuda_id) {
+  using Clock = std::chrono::steady_clock;
+  struct Result {
+    double bytes;
+    long changes;
+    Clock::time_point at;
+  };
+  static std::map<int, Result> results;
+  static std::mutex guard;
+  constexpr std::chrono::milliseconds recent(100);
+  const long changes = memory_changes;
+  {
+    const std::lock_guard<std::mutex> hold(guard);
+    const auto known = results.find(cuda_id);
+    if (known != results.end() && known->second.changes == changes &&
+        Clock::now() - known->second.at < recent)
+      return known->second.bytes;
+  }
+  // Not under the lock, because this may start CUDA on the device.
+  const double bytes = bytes_free_on(cuda_id);
+  const std::lock_guard<std::mutex> hold(guard);
+  results[cuda_id] = {bytes, changes, Clock::now()};
+  return bytes;
+}
+
 /// Throws an earlier device loss again, or the reason why no device is usable.
 std::vector<Device> chosen(const std::vector<int>& rows) {
   const Found found = find_devices();
@@ -195,7 +225,7 @@ std::vector<Device> start_devices(const std::vector<int>& rows) {
     Device& device = these[static_cast<std::size_t>(w)];
     // What is kept for the next search is reused, or freed for another use.
     device.bytes_free =
-        bytes_free_on(device.cuda_id) + bytes_spare(device.cuda_id);
+        recent_bytes_free_on(device.cuda_id) + bytes_spare(device.cuda_id);
   });
   return these;
 }

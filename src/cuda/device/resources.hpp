@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -136,30 +137,63 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-/// A point in a stream's work for which the host waits without spinning.
+/// A point in a stream's work, for which the host spins only a short time. It
+/// is created when it is first recorded: most searches record few of their
+/// events.
 class Event {
  public:
-  Event() {
-    CUDA_CHECK(cudaEventCreateWithFlags(
-        &event_, cudaEventDisableTiming | cudaEventBlockingSync));
-  }
+  Event() = default;
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  ~Event() { cudaEventDestroy(event_); }
-
-  void record(const Stream& stream) {
-    CUDA_CHECK(cudaEventRecord(event_, stream.get()));
+  ~Event() {
+    if (event_ != nullptr) cudaEventDestroy(event_);
   }
+
+  /// For recording it. The device of the stream must be current.
+  cudaEvent_t get() {
+    if (event_ == nullptr)
+      CUDA_CHECK(cudaEventCreateWithFlags(
+          &event_, cudaEventDisableTiming | cudaEventBlockingSync));
+    return event_;
+  }
+  void record(const Stream& stream) {
+    CUDA_CHECK(cudaEventRecord(get(), stream.get()));
+  }
+
+  // These return at once if nothing was recorded.
+
   /// Makes later work on the stream, on any device, wait for the recorded
   /// point.
-  void hold(const Stream& stream) const {
-    CUDA_CHECK(cudaStreamWaitEvent(stream.get(), event_, 0));
+  void hold(cudaStream_t stream) const {
+    if (event_ != nullptr) CUDA_CHECK(cudaStreamWaitEvent(stream, event_, 0));
   }
-  cudaEvent_t get() const { return event_; }
-  /// Returns at once if nothing was recorded.
-  void wait() { CUDA_CHECK(cudaEventSynchronize(event_)); }
+  void hold(const Stream& stream) const { hold(stream.get()); }
+  void wait() const {
+    spin();
+    if (event_ != nullptr) CUDA_CHECK(cudaEventSynchronize(event_));
+  }
+  /// Does the same, for destructors.
+  void wait_at_end() const noexcept {
+    spin();
+    if (event_ != nullptr) cudaEventSynchronize(event_);
+  }
 
  private:
+  /// Waits a short time for the recorded point. A host thread that sleeps is
+  /// woken tens of microseconds later, which is longer than most waits of a
+  /// small search.
+  void spin() const noexcept {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::microseconds most(100);
+    if (event_ == nullptr) return;
+    const Clock::time_point start = Clock::now();
+    while (cudaEventQuery(event_) == cudaErrorNotReady) {
+      // This is no error, and must not be taken for one later.
+      cudaGetLastError();
+      if (Clock::now() - start > most) return;
+    }
+  }
+
   cudaEvent_t event_ = nullptr;
 };
 

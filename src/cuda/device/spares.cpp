@@ -38,6 +38,7 @@ void free_all(int device, Spares& spares) noexcept {
   if (spares.memory.empty() && spares.streams.empty()) return;
   const GivingBackOn guard(device);
   for (const Allocation& one : spares.memory) cudaFree(one.data);
+  ++memory_changes;
   for (const cudaStream_t stream : spares.streams) cudaStreamDestroy(stream);
   spares = Spares();
 }

@@ -15,6 +15,12 @@ std::int32_t candidates_for(std::int64_t k) {
                      : 8192;
 }
 
+std::int32_t candidates_for_queries(std::int64_t k, std::int64_t num_queries) {
+  // The exact step takes lists of this length by warps, for so small a k.
+  constexpr std::int32_t longer = 1024;
+  return k <= 32 && num_queries <= kFilterBlock ? longer : candidates_for(k);
+}
+
 std::int64_t fill_blocks_for(std::int64_t num_points, std::int64_t k) {
   const FilterBlocks blocks(num_points);
   const std::int64_t a_block = num_points / blocks.count;
@@ -88,9 +94,10 @@ double bytes_filter(const PlanInput& in, const FilterShape& shape) {
   const double lists = static_cast<double>(shape.capacity) * 8 + 16;
   if (in.num_queries > 0) {
     const std::int64_t rows = queries_at_a_time(in.num_queries, in.k);
+    const double of_queries =
+        8.0 * candidates_for_queries(in.k, in.num_queries) + 16;
     return shape.bytes_sums + slots * (form + 8) +
-           static_cast<double>(in.num_queries) * 4 +
-           static_cast<double>(query_slots(rows)) * (form + lists + 16) +
+           static_cast<double>(query_slots(rows)) * (form + of_queries + 16) +
            static_cast<double>(rows) * static_cast<double>(in.k) * 12;
   }
   return shape.bytes_sums + slots * (form + lists) +

@@ -14,6 +14,10 @@ namespace cuda {
 /// The number of candidates for which a row of the filter has room.
 std::int32_t candidates_for(std::int64_t k);
 
+/// The same for a search of that many queries. A few of them have longer lists,
+/// which take few rounds: see FilterRounds::room.
+std::int32_t candidates_for_queries(std::int64_t k, std::int64_t num_queries);
+
 /// The capacity of the longest lists.
 static constexpr std::int32_t kMostCandidates = 8192;
 

@@ -59,7 +59,9 @@ CudaPlan plan_filter(const PlanInput& in, const FilterShape& shape,
   const WideRows wide(
       in.num_queries > 0 ? query_slots(queries_at_a_time(rows, in.k))
                          : FilterBlocks(in.num_points).num_slots(),
-      shape.capacity, shape.rows.slot_bytes(), p.padded_features);
+      in.num_queries > 0 ? candidates_for_queries(in.k, in.num_queries)
+                         : shape.capacity,
+      shape.rows.slot_bytes(), p.padded_features);
   const double more =
       bytes_answer(rows, p.k) +
       std::max(static_cast<double>(std::min(p.chunk_size, whole_tiles(rows))) *

@@ -3,14 +3,16 @@
 #include <algorithm>
 
 #include "cuda/plan/estimates.hpp"
+#include "cuda/plan/filter_shape.hpp"
 
 namespace fsknn {
 namespace cuda {
 namespace {
 
-// The largest growth of a round after an estimate. A growth of 1 + k / rank
-// yields as many candidates as a doubling round without an estimate, but the
-// errors of bounds add more.
+// The largest growth of a round after an estimate, for lists of the usual
+// capacity. A growth of 1 + k / rank yields as many candidates as a doubling
+// round without an estimate, but the errors of bounds add more. The fewer the
+// rank counts, the more their number varies.
 constexpr double kMostGrowth = 4.0;
 
 /// The rank of the estimate after a round, where first_delta is the next block.
@@ -27,14 +29,21 @@ std::int32_t estimate_before(const FilterRounds& rounds,
 }
 
 double growth_after(const FilterRounds& rounds, std::int32_t estimate_rank) {
-  return estimate_rank == 0
-             ? rounds.growth
-             : std::min(kMostGrowth,
-                        1.0 + static_cast<double>(rounds.k) /
-                                  static_cast<double>(estimate_rank));
+  if (estimate_rank == 0) return rounds.growth;
+  const double room = static_cast<double>(rounds.room);
+  return std::min(room * kMostGrowth,
+                  1.0 + room * static_cast<double>(rounds.k) /
+                            static_cast<double>(estimate_rank));
 }
 
 }  // namespace
+
+void use_capacity(FilterRounds& rounds, std::int32_t capacity) {
+  rounds.room = capacity / candidates_for(rounds.k);
+  // Fewer blocks than a list has room for, and an odd number of them.
+  if (rounds.room > 1)
+    rounds.fill_blocks = std::max(rounds.fill_blocks, (rounds.room - 1) | 1);
+}
 
 std::int64_t jobs_a_launch(const FilterRounds& rounds, std::int64_t span) {
   const double work = static_cast<double>(span) *

@@ -95,6 +95,9 @@ struct FilterRounds {
   /// The number of blocks with which the first round fills each list; 0: it
   /// fills none. Odd if symmetric.
   std::int64_t fill_blocks = 1;
+  /// The capacity of the lists, as a multiple of candidates_for(k). With so
+  /// many times the room, rounds may add so many times the candidates.
+  std::int64_t room = 1;
   /// The most blocks in a first round that fills no list, because thresholds
   /// are known.
   std::int64_t most_first = INT64_MAX;
@@ -112,6 +115,10 @@ struct FilterRounds {
   std::int64_t k = 0;
   double risk = 0.0;
 };
+
+/// Uses lists of at least candidates_for(k): fills more of them at once, and
+/// sets their room.
+void use_capacity(FilterRounds& rounds, std::int32_t capacity);
 
 /// The number of jobs in a launch, each with `span` blocks of columns.
 std::int64_t jobs_a_launch(const FilterRounds& rounds, std::int64_t span);

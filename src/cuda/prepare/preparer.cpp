@@ -114,7 +114,7 @@ class Preparer::Impl {
           ranker(impl.ranked() ? impl.shape_.rows : 0,
                  impl.ranked() ? impl.shape_.features : 1),
           recipe(impl.recipe_) {
-      clear_from(beyond, 0, copies);
+      if (recipe.needs_sums) clear_from(beyond, 0, copies);
       if (recipe.weights.given()) hold_weights(impl.shape_.features);
       if (recipe.covariates.given()) hold_covariates(impl.shape_.features);
       if (impl.held_ == nullptr && impl.made_from_.source != nullptr)
@@ -130,7 +130,7 @@ class Preparer::Impl {
     ~Side() {
       // After a failure, work in progress still uses the buffers.
       cudaStreamSynchronize(copies.get());
-      for (const Event& event : used) cudaEventSynchronize(event.get());
+      for (const Event& event : used) event.wait_at_end();
     }
     void wait() {
       for (Event& event : used) event.wait();
@@ -311,9 +311,7 @@ class Preparer::Impl {
     const std::size_t buffer = static_cast<std::size_t>(
         (first_panel_ + number / shape_.pieces) % side.buffers);
     char* const panel = side.panel(static_cast<std::int64_t>(buffer));
-    if (p.first_feature == 0)
-      CUDA_CHECK(
-          cudaStreamWaitEvent(side.copies.get(), side.used[buffer].get(), 0));
+    if (p.first_feature == 0) side.used[buffer].hold(side.copies);
     CUDA_CHECK(cudaMemcpyAsync(
         panel + p.first_feature * p.num_rows * value_bytes_,
         pinned_[slot_of(number)], static_cast<std::size_t>(bytes_of(p)),
@@ -321,8 +319,7 @@ class Preparer::Impl {
     event_of(side, number).record(side.copies);
     if (p.end_feature < shape_.features) return;
     side.copied[buffer].record(side.copies);
-    CUDA_CHECK(
-        cudaStreamWaitEvent(target.stream, side.copied[buffer].get(), 0));
+    side.copied[buffer].hold(target.stream);
     const PanelRows to =
         panel_rows(target, range_of(number), p.row0, p.num_rows);
     if (ints_ != nullptr)

@@ -18,18 +18,12 @@ class FilterForm {
  public:
   FilterForm(const PairFilter& filter, std::int64_t num_slots)
       : num_slots_(num_slots),
-        rows_(num_slots * filter.row_bytes()),
-        values_(num_slots * filter.floats_a_slot()) {}
+        rows_bytes_(num_slots * filter.row_bytes()),
+        memory_(rows_bytes_ + num_slots * filter.floats_a_slot() * 4) {}
 
   /// Sets padding to zeros, before rows are made.
-  void clear(const Stream& stream) {
-    clear_from(rows_, 0, stream);
-    if (values_.size() > 0) clear_from(values_, 0, stream);
-  }
-  double bytes() const {
-    return static_cast<double>(rows_.size()) +
-           static_cast<double>(values_.size()) * 4;
-  }
+  void clear(const Stream& stream) { clear_from(memory_, 0, stream); }
+  double bytes() const { return static_cast<double>(memory_.size()); }
   /// Makes the rows of points as the filter has learnt. slot_of: by place.
   /// Waits for the stream.
   void make_rows(PairFilter& filter, const PreparedRows& points,
@@ -43,13 +37,15 @@ class FilterForm {
   FilterRows rows() { return first(num_slots_); }
   /// Returns the first slots as if there were no others.
   FilterRows first(std::int64_t num_slots) {
-    return {rows_.data(), values_.data(), num_slots};
+    unsigned char* const rows = memory_.data();
+    return {rows, reinterpret_cast<float*>(rows + rows_bytes_), num_slots};
   }
 
  private:
-  const std::int64_t num_slots_;
-  DeviceBuffer<unsigned char> rows_;
-  DeviceBuffer<float> values_;
+  const std::int64_t num_slots_, rows_bytes_;
+  /// The rows, then the values of slots. Slots come in whole blocks, so that
+  /// the values are aligned.
+  DeviceBuffer<unsigned char> memory_;
 };
 
 /// Points that a device holds in double, in the first form that suits them:

@@ -151,14 +151,14 @@ bool GraphByFilter::compare() {
 QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
     : ListsByFilter(search, workers,
                     {{query_slots(most_rows(search)),
-                      candidates_for(search.plan.k), most_rows(search)},
+                      candidates_for_queries(search.plan.k, search.rows.size()),
+                      most_rows(search)},
                      most_rows(search),
                      most_rows(search)}),
       blocks_(search.columns.size()),
       own_rows_(search.rows, search.prepare, threads_of(search),
                 search.plan.padded_queries, stream_),
-      row_slots_(most_rows(search)),
-      list_rows_(search.rows.size()) {
+      row_slots_(most_rows(search)) {
   hold_form();
   row_form_ = std::make_unique<FilterForm>(stored_.filter(),
                                            query_slots(row_slots_.size()));
@@ -166,7 +166,6 @@ QueriesByFilter::QueriesByFilter(const Search& search, Workers& workers)
   upload(row_slots_, row_slots.data(), row_slots_.size(), stream_);
   candidates_.hold_entries();
   meet_columns();
-  exact_.list_rows = list_rows_.data();
   stream_.wait();
 }
 
@@ -195,6 +194,7 @@ void QueriesByFilter::run(std::int64_t first_row, std::int64_t end_row) {
       hold_form();
       meet_columns();
     }
+    if (row0 > first_row) candidates_.clear_redo(stream_);
     const auto slot_of = [&](std::int32_t place) {
       return place - static_cast<std::int32_t>(row0);
     };
@@ -214,12 +214,9 @@ bool QueriesByFilter::batch(std::int64_t row0, std::int64_t num_rows) {
   std::vector<std::int32_t> places = counting(row0, num_rows);
   places.resize(static_cast<std::size_t>(num_slots), -1);
   candidates_.place(places.data(), num_slots, stream_);
-  const std::vector<std::int32_t> list_rows = counting(0, num_rows);
-  CUDA_CHECK(cudaMemcpyAsync(list_rows_.data() + row0, list_rows.data(),
-                             list_rows.size() * sizeof(std::int32_t),
-                             cudaMemcpyHostToDevice, stream_.get()));
+  // By place: query row0 + r is in slot r, and its list is row r.
+  exact_.list_rows = row_slots_.data() - row0;
   row_form_->clear(stream_);
-  candidates_.clear_redo(stream_);
   set_points(stored_.filter(), stored_.form().rows(), own_rows_);
   set_slots({0}, {num_slots});
   pass_.work.rows = row_form_->first(num_slots);

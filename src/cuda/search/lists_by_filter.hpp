@@ -169,7 +169,7 @@ class QueriesByFilter : public ListsByFilter {
 
   const FilterBlocks blocks_;
   DevicePoints own_rows_;
-  DeviceBuffer<std::int32_t> row_slots_, list_rows_;
+  DeviceBuffer<std::int32_t> row_slots_;  ///< [most_rows] 0, 1, ...
   std::unique_ptr<FilterForm> row_form_;
 };
 

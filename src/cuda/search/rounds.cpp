@@ -139,6 +139,8 @@ FilterRounds rounds_of_queries(const Search& search, std::int64_t num_rows) {
   FilterRounds rounds = rounds_on(search, current_device());
   rounds.num_slabs = query_slots(num_rows) / kFilterSlab;
   rounds.symmetric = false;
+  use_capacity(rounds,
+               candidates_for_queries(search.plan.k, search.rows.size()));
   rounds.risk = risk_of(search, rounds, num_rows);
   return rounds;
 }

@@ -546,7 +546,7 @@ class Printer {
         preparing.recipe = recipe_of(r, 0);
         preparing.kernel = kernel_;
         r.skip = left_out(*metric_, points,
-                          scan(points, 1, nullptr, false, preparing).explained);
+                          scan(points, 1, nullptr, {}, preparing).explained);
         to.add(r.skip);
         find(r, points, nullptr).print(to);
         if (way_.definition) continue;

@@ -24,7 +24,8 @@
 #'     This happens on CPUs if a sample of the points says that it saves time.
 #'     Sums or lengths prune most pairs of intensities under Manhattan,
 #'     Proportional and Euclidean distances. Boxes prune most pairs of cells in
-#'     principal components under Euclidean, Manhattan and Chebyshev distances;
+#'     principal components under Euclidean, Manhattan and Chebyshev distances,
+#'     cosine and correlations;
 #'   * `pairs_filtered`: pairs that the filter examined;
 #'   * `pairs_exact`: distances that were computed in double precision. A pair
 #'     counts again if a row is searched again. On GPUs it counts twice if it is

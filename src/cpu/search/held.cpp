@@ -357,7 +357,7 @@ HeldPoints::Order HeldPoints::choose_order(const Request& request,
   const bool is_known =
       within == nullptr && known.k == request.k && known.asked == asked;
   if (any && (is_known ? known.order.kind == KeyKind::none
-                       : !keys_may_pay(points_of(rows), points_)))
+                       : !keys_may_pay(*metric_, points_of(rows), points_)))
     return Order();
   const int threads = request.num_threads;
   if (kind != KeyKind::none &&

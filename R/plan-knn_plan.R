@@ -49,8 +49,8 @@
 #'   * `backend`, and `devices`: the GPUs that take part, a data frame as in
 #'     [knn_backends()];
 #'   * `bytes_prepared`, `bytes_filter` and `bytes_result`: the memory of the
-#'     prepared points, of the filter and of the result; `bytes_peak`: the
-#'     maximum at any time;
+#'     prepared points, of the filter and of the result. The filter includes its
+#'     bounds on CPUs. `bytes_peak`: the maximum at any time;
 #'   * `bytes_made_from`: for [metafeatures()] on GPUs, the memory of the data
 #'     that they are computed from;
 #'   * `streamed`: whether the points do not stay in memory. They then pass

@@ -55,8 +55,10 @@
 #'
 #' Sums or lengths prune most pairs of intensities under Manhattan, Proportional and
 #' Euclidean distances. Boxes prune most pairs of cells in principal components.
-#' CPUs use both, boxes under Euclidean, Manhattan and Chebyshev distances. One
-#' GPU uses boxes for graphs under Euclidean distance. They need at least
+#' CPUs use both. Boxes serve Euclidean, Manhattan and Chebyshev distances,
+#' cosine and correlations there.
+#'
+#' One GPU uses boxes for graphs under Euclidean distance. They need at least
 #' 262,144 points of at most 128 features, which fit the GPU, and `k` of at most
 #' 64.
 #' @seealso [knn_plan()] for the plan of a search in advance.

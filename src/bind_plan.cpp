@@ -60,6 +60,8 @@ std::string filter_words(const Request& request, const PlanInput& input) {
   const bool lists = request.k > 0 && sampled;
   const char* const after_bounds =
       ", after bounds prune pairs if a sample shows a gain";
+  const char* const or_bytes =
+      ", or 8-bit, or after bounds prune pairs, if a sample shows a gain";
   std::string words = "16-bit integers";
   switch (input.filter) {
     case FilterKind::none: return "";
@@ -74,15 +76,16 @@ std::string filter_words(const Request& request, const PlanInput& input) {
       } else if (!input.unit_dot) {
         return words;
       } else if (lists && cpu::multiplies_bytes(kernels)) {
-        words += ", or 8-bit if a sample shows a gain";
+        words += or_bytes;
+      } else if (sampled) {
+        words += after_bounds;
       }
       return words + "; bits for 0 and 1";
     case FilterKind::difference:
     case FilterKind::overlap:
       if (input.pairwise) return "";
       if (lists && cpu::subtracts_bytes(kernels)) {
-        words +=
-            ", or 8-bit, or after bounds prune pairs, if a sample shows a gain";
+        words += or_bytes;
       } else if (sampled) {
         words += after_bounds;
       }

@@ -218,6 +218,48 @@ TEST_CASE("the plan follows the paper's equations") {
   CHECK(plan_cpu(in).bytes_prepared > 5e12);
 }
 
+TEST_CASE("a plan makes chunks larger where their pairs are listed") {
+  PlanInput in;
+  in.num_points = 1000000;
+  in.num_features = 50;
+  in.k = 15;
+  in.num_workers = 2;
+  for (const std::int64_t queries : {0, 10, 3000000})
+    for (const std::int64_t chunk : {0, 1, 48, 384, 4096}) {
+      in.num_queries = queries;
+      in.chunk_size = chunk;
+      in.most_chunks = 0;
+      const std::int64_t asked = plan_cpu(in).chunk_size;
+      in.most_chunks = 8192;
+      const Plan p = plan_cpu(in);
+      CAPTURE(chunk);
+      CHECK(std::max(p.num_splits, p.chunks_per_split) <= 8192);
+      // It is no larger than it must be.
+      const std::int64_t most = std::max(in.num_points, in.num_queries);
+      CHECK((p.chunk_size == asked ||
+             (p.chunk_size - 48) * in.most_chunks < most));
+    }
+}
+
+TEST_CASE("a plan counts boxes, or the copy of a filter that takes more") {
+  PlanInput in;
+  in.num_points = 1000000;
+  in.num_features = 50;
+  in.k = 15;
+  const auto bytes = [&] {
+    return plan_cpu(in).bytes_filter / static_cast<double>(in.num_points);
+  };
+  // 50 features are padded to 56.
+  CHECK(bytes() == doctest::Approx(2 * 56 * 2).epsilon(0.001));
+  in.unit_dot = true;
+  CHECK(bytes() == doctest::Approx(56 * 2 + 58.3).epsilon(0.001));
+  in.filter = FilterKind::largest;
+  in.unit_dot = false;
+  CHECK(bytes() == doctest::Approx(56 * 4 + 58.3).epsilon(0.001));
+  in.rows_made = true;
+  CHECK(bytes() == doctest::Approx(56 * 4).epsilon(0.001));
+}
+
 TEST_CASE("a scan finds what is wrong, and where") {
   Matrix m = normal("normal", 200, 5, 9);
   for (double& x : m.values) x = std::fabs(x) + 0.1;

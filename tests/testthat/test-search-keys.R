@@ -6,6 +6,13 @@ in_order <- function(order, search) {
 }
 keyed_metrics <- c("manhattan", "proportional", "euclidean")
 boxed_metrics <- c("manhattan", "chebyshev", "euclidean")
+# The metrics of rows of length 1, with their signs.
+unit_metrics <- list(
+  c("cosine", "signed"), c("pearson", "signed"), c("pearson", "absolute"),
+  c("pearson", "negative"), c("spearman", "signed"), c("spearman", "absolute"),
+  c("spearman", "negative"), c("bicor", "signed"), c("bicor", "absolute"),
+  c("bicor", "negative")
+)
 
 # Makes points at different levels, in an order that would help a search.
 levels_of <- function(n, d, seed) {
@@ -159,4 +166,102 @@ test_that("boxes leave pairs out where a sample says that they do", {
       knn_plan(x, 10, metric, backend = "cpu", filter = TRUE)$pruned
     )
   }
+})
+
+# Rows of length 1 whose distances lie at the borders of the bounds.
+unit_matrices <- function() {
+  x <- clusters_of(150, 9, seed = 12)
+  scales <- rep_len(c(1, 2^900, 2^-900, 2^-1060, 1e-5), 150)
+  near <- rep(1, 150) %o% (1:9)^2 + 1e-9 * random_matrix(150, 9, seed = 13)
+  list(
+    clusters = x,
+    antipodes = x[c(1:75, 1:75), ] * rep(c(1, -1), each = 75),
+    "antipodes and duplicates" = x[rep_len(1:20, 150), ] *
+      rep_len(c(1, -1, -2), 150),
+    "other scales" = x * scales,
+    "nearly one place" = near,
+    ties = round(x / 20),
+    "three features" = clusters_of(150, 3, seed = 14),
+    "some constant" = rbind(matrix(5, 5, 9), x, 0, matrix(-1, 3, 9))
+  )
+}
+
+test_that("in order of a tree unit rows have the brute-force answer", {
+  matrices <- unit_matrices()
+  for (name in names(matrices)) {
+    for (metric in unit_metrics) {
+      x <- matrices[[name]]
+      undefined <- if (metric[[1]] == "cosine") {
+        rowSums(x != 0) == 0
+      } else {
+        apply(x, 1, function(row) all(row == row[[1]]))
+      }
+      for (bits in c("8", "16")) {
+        found <- in_order(paste0(bits, "/tree"), function() {
+          knn_search(
+            x, 7, metric[[1]], sign = metric[[2]], backend = "cpu",
+            chunk_size = 48, constant = "isolate"
+          )
+        })
+        expect_same_bits(
+          found,
+          brute_force(
+            x, k = 7, metric = metric[[1]], sign = metric[[2]],
+            skip = which(undefined)
+          ),
+          label = paste(name, toString(metric), bits)
+        )
+      }
+    }
+  }
+})
+
+test_that("any verb has the same answer for unit rows in order of a tree", {
+  x <- clusters_of(400, 11, seed = 15)
+  x <- rbind(x, -x[1:100, ])
+  query <- -clusters_of(150, 11, seed = 15)
+  for (metric in unit_metrics) {
+    limit <- knn_search(
+      x, 5, metric[[1]], sign = metric[[2]], backend = "cpu"
+    )$distance[[200, 5]]
+    same <- function(verb, ..., points = x) {
+      search <- function() {
+        verb(
+          points, ..., metric = metric[[1]], sign = metric[[2]],
+          backend = "cpu", chunk_size = 48
+        )
+      }
+      expect_identical(
+        in_order("tree", search), in_order("scattered", search),
+        label = toString(metric)
+      )
+    }
+    same(knn_search, k = 9)
+    same(knn_graph, k = 9)
+    same(knn_search, k = 499)
+    same(knn_search, k = 3, subset = c(5, 99, 230))
+    if (metric[[1]] %in% c("pearson", "spearman")) {
+      same(knn_search, k = 3, weights = rep_len(1:3, 11))
+    }
+    same(knn_query, query, k = 9)
+    same(within_search, limit)
+    same(within_query, query, limit)
+    same(threshold_graph, min_similarity = max(0.1, 1 - limit))
+  }
+})
+
+test_that("boxes of unit rows prune where a sample shows a gain", {
+  # Half of the clusters are the mirror images of the others.
+  x <- clusters_of(12000, 15, seed = 16) * rep_len(c(1, -1), 12000)
+  pairs <- 12000^2 / 2
+  for (metric in unit_metrics[1:4]) {
+    pruned <- function(x) {
+      knn_search(x, 10, metric[[1]], sign = metric[[2]], backend = "cpu")
+      stats <- knn_stats()
+      expect_equal(stats$pairs_filtered + stats$pairs_pruned, pairs)
+      stats$pairs_pruned / pairs
+    }
+    expect_gt(pruned(x), 0.5)
+  }
+  expect_identical(pruned(random_matrix(12000, 60, seed = 17)), 0)
 })

@@ -113,6 +113,9 @@ Plan plan_plain(const PlanInput& in) {
                      ? round_up(std::min(in.chunk_size, most), kChunkUnit)
                      : automatic_chunk(std::max(rows, in.num_points),
                                        p.padded_features, p.num_workers);
+  if (in.most_chunks > 0)
+    p.chunk_size = std::max(
+        p.chunk_size, round_up(ceil_div(most, in.most_chunks), kChunkUnit));
   if (in.rows_made) p.chunk_size = std::min(p.chunk_size, kLargestMadeChunk);
   if (in.on_disk && in.max_memory > 0) {
     const double lists = static_cast<double>(rows) * bytes_of_list(in) +
@@ -351,11 +354,17 @@ PlanInput plan_input(const Request& request, std::int64_t num_points,
 Plan plan_cpu(const PlanInput& in) {
   if (in.group_sizes.empty()) {
     Plan p = plan_plain(in);
-    // The filter's rows may be copied in the order of the points' keys.
-    const bool keyed = (in.filter == FilterKind::product && !in.unit_dot) ||
-                       in.filter == FilterKind::difference ||
-                       in.filter == FilterKind::overlap;
-    if (keyed && !in.pairwise && !in.on_disk) p.bytes_filter *= 2;
+    if (in.pairwise || in.on_disk) return p;
+    // The filter's rows may be copied in the order of the points' keys. Instead
+    // tiles of 8 rows and of 48 columns may have boxes, of two floats for each
+    // feature. These take less than the copy.
+    if ((in.filter == FilterKind::product && !in.unit_dot) ||
+        in.filter == FilterKind::difference || in.filter == FilterKind::overlap)
+      p.bytes_filter *= 2;
+    else if (!in.rows_made && (in.unit_dot || in.filter == FilterKind::largest))
+      p.bytes_filter += static_cast<double>(in.num_points + in.num_queries) *
+                        static_cast<double>(in.num_features) * 8.0 *
+                        (1.0 / 8 + 1.0 / 48);
     sum_bytes(p);
     return p;
   }

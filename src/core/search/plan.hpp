@@ -34,6 +34,9 @@ struct PlanInput {
   std::int64_t num_queries = 0;  ///< 0: the graph of the points themselves
   std::int64_t k = 0;
   std::int64_t chunk_size = 0;  ///< 0: automatic
+  /// The chunks of either side are made larger, so that there are at most so
+  /// many; 0: any number.
+  std::int64_t most_chunks = 0;
   int num_workers = 1;
   bool correlation = false;  ///< the signed correlation is also returned
   FilterKind filter = FilterKind::product;  ///< as the metric declares

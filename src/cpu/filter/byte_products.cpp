@@ -49,6 +49,10 @@ struct ByteSimilarity {
     return as_bits(float_down(1.0 - t - terms.scale.slack));
   }
 
+  static double reach(const FilterScale&, std::int32_t threshold) {
+    return reach_of_unit_rows(1.0 - static_cast<double>(as_float(threshold)));
+  }
+
   static double upper_distance(const FilterTerms& terms, double key,
                                const Side& row) {
     return 1.0 + key + as_float(row.second[0]) + terms.scale.slack;
@@ -66,7 +70,7 @@ struct ByteSimilarity {
             &slack,
             &nothing_waits,
             &keep_up_to,
-            nullptr,
+            &reach,
             &upper_distance,
             nullptr};
   }

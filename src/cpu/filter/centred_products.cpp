@@ -96,6 +96,11 @@ struct CentredSimilarity {
     return as_bits(float_down(least - kFloatSlack * std::fabs(least)));
   }
 
+  static double reach(const FilterScale&, std::int32_t threshold) {
+    const double least = static_cast<double>(as_float(threshold));
+    return reach_of_unit_rows((kOpposite ? 2.0 : 0.0) - least);
+  }
+
   static double upper_distance(const FilterTerms& terms, double key,
                                const Side& row) {
     const double most = (key + static_cast<double>(as_float(row.second[0]))) +
@@ -116,7 +121,7 @@ struct CentredSimilarity {
         &slack,
         &nothing_waits,
         &keep_up_to,
-        nullptr,
+        &reach,
         &upper_distance,
         nullptr};
   }

@@ -5,6 +5,7 @@
 // (and a kernel for its products), in its own file in this folder.
 // choose_scale() chooses the form.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -136,7 +137,9 @@ struct FilterForm {
   /// The threshold at which no pair within `distance` (finite) fails the test.
   std::int32_t (*keep_up_to)(const FilterTerms& terms, double distance);
   /// The largest difference of the points' keys (cpu/search/keys.hpp) at which
-  /// a pair may pass this threshold; null: keys give no bound.
+  /// a pair may pass this threshold; null: there is no bound. For rows of
+  /// length 1: sqrt(2 t) for the distance t of the pair. Looser thresholds have
+  /// no smaller reach.
   double (*reach)(const FilterScale& scale, std::int32_t threshold);
   /// An upper bound on the returned distance of pairs whose upper_key was at
   /// most `key` (finite), for the row with these numbers.
@@ -153,6 +156,21 @@ struct FilterForm {
   /// The number of features in the 32 bits of a step, if there is a filter.
   int features_per_step() const { return 32 / bits_of(numbers); }
 };
+
+/// The loosest of some thresholds.
+inline std::int32_t loosest(const FilterForm& form,
+                            const std::int32_t* threshold, std::int64_t count) {
+  // Floats in the order of whole numbers; one that keeps no pair is infinite.
+  const std::int32_t none = form.keep_none & 0x7fffffff;
+  const std::int32_t flipped = none == 0x7f800000 ? 0x7fffffff : 0;
+  const auto ordered = [=](std::int32_t t) { return t ^ (t >> 31 & flipped); };
+  std::int32_t least = ordered(threshold[0]), most = least;
+  for (std::int64_t p = 1; p < count; ++p) {
+    least = std::min(least, ordered(threshold[p]));
+    most = std::max(most, ordered(threshold[p]));
+  }
+  return ordered(form.keep_all < form.keep_none ? least : most);
+}
 
 inline bool FilterScale::has_filter() const {
   return form->numbers != FilterNumbers::none;

@@ -180,6 +180,11 @@ inline double reach_of_overlap(const FilterScale&, std::int32_t threshold) {
   return 1.0 - static_cast<double>(as_float(threshold));
 }
 
+/// FilterForm::reach of rows of length 1 whose distance is at most `distance`.
+inline double reach_of_unit_rows(double distance) {
+  return distance < 0.0 ? -kInfinity : std::sqrt(2.0 * distance);
+}
+
 /// For forms whose numbers are complete when a row is packed.
 inline void nothing_waits(double, FilterRows&) {}
 

@@ -47,6 +47,13 @@ struct Similarity {
     return static_cast<std::int32_t>(std::floor(sum));
   }
 
+  static double reach(const FilterScale& scale, std::int32_t threshold) {
+    if (threshold == scale.form->keep_all) return kInfinity;
+    return reach_of_unit_rows(
+        1.0 - static_cast<double>(threshold) / (kUnitScale * kUnitScale) -
+        scale.slack);
+  }
+
   static double upper_distance(const FilterTerms& terms, double key,
                                const Side&) {
     const double similarity =
@@ -66,7 +73,7 @@ struct Similarity {
             &slack,
             &nothing_waits,
             &keep_up_to,
-            nullptr,
+            &reach,
             &upper_distance,
             nullptr};
   }

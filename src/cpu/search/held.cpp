@@ -24,6 +24,8 @@ namespace {
 // when thresholds are seeded.
 constexpr double kPrepared = 0.02;
 constexpr double kSeeded = 0.05;
+// Pairs of chunks are listed where whole chunks may be pruned: 12 bytes a pair.
+constexpr std::int64_t kMostListed = 8192;
 
 /// Stores the counts of a search and its times so far.
 void note(Stats* stats, const PassCounts& counts, double prepared,
@@ -35,16 +37,6 @@ void note(Stats* stats, const PassCounts& counts, double prepared,
   stats->seconds_prepare = prepared;
   stats->seconds_search = searched - prepared;
   stats->seconds_emit = emitted - searched;
-}
-
-/// ordered: whether whole chunks may be pruned, all of whose pairs are listed.
-Plan plan_for(PlanInput input, bool ordered) {
-  constexpr std::int64_t most_chunks = 8192;
-  Plan plan = plan_cpu(input);
-  if (!ordered || input.chunk_size > 0 || plan.chunks_per_split <= most_chunks)
-    return plan;
-  input.chunk_size = input.num_points / most_chunks + 1;
-  return plan_cpu(input);
 }
 
 /// The largest distance that a pair of each row may have; [places].
@@ -357,7 +349,7 @@ HeldPoints::Order HeldPoints::choose_order(const Request& request,
   const bool is_known =
       within == nullptr && known.k == request.k && known.asked == asked;
   if (any && (is_known ? known.order.kind == KeyKind::none
-                       : !keys_may_pay(points_of(rows), points_)))
+                       : !keys_may_pay(*metric_, points_of(rows), points_)))
     return Order();
   const int threads = request.num_threads;
   if (kind != KeyKind::none &&
@@ -423,7 +415,8 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
   PlanInput input = plan_input(request, points_.size(), points_.num_features,
                                fitted.are_points ? 0 : fitted.points.size());
   input.rows_made = !points_.held();
-  const Plan plan = plan_for(input, fitted.is_ordered());
+  if (fitted.is_ordered()) input.most_chunks = kMostListed;
+  const Plan plan = plan_cpu(input);
   span_chunks(fitted, points_.size(), plan);
   const PointBlock all_columns = columns(fitted);
   const PointBlock all_rows = block_of(fitted);
@@ -527,7 +520,8 @@ void HeldPoints::find_within(const Request& asked, const Within& within,
                                fitted.are_points ? 0 : fitted.points.size());
   input.k = 1;
   input.rows_made = !points_.held();
-  const Plan plan = plan_for(input, fitted.is_ordered());
+  if (fitted.is_ordered()) input.most_chunks = kMostListed;
+  const Plan plan = plan_cpu(input);
   span_chunks(fitted, points_.size(), plan);
   const PointBlock all_columns = columns(fitted);
   const PointBlock all_rows = block_of(fitted);

@@ -62,23 +62,6 @@ void store_box(const std::vector<double>& low, const std::vector<double>& high,
   }
 }
 
-/// The gap between two boxes, by the arithmetic of Kernels::near_boxes().
-float gap_between(Accumulation gaps, const std::vector<float>& a,
-                  const std::vector<float>& b) {
-  float sum = 0.0f;
-  for (std::size_t f = 0; f < a.size(); f += 2) {
-    const float gap =
-        std::max(std::max(a[f] - b[f + 1], b[f] - a[f + 1]), 0.0f);
-    if (gaps == Accumulation::squared_difference)
-      sum += gap * gap;
-    else if (gaps == Accumulation::absolute_difference)
-      sum += gap;
-    else
-      sum = std::max(sum, gap);
-  }
-  return sum;
-}
-
 }  // namespace
 
 KeyKind key_kind(const MetricEntry& metric) {
@@ -92,7 +75,8 @@ KeyKind key_kind(const MetricEntry& metric) {
 
 bool has_boxes(const MetricEntry& metric) {
   return metric.filter != FilterKind::none &&
-         (metric.accumulation == Accumulation::squared_difference ||
+         (metric.is_unit_dot() ||
+          metric.accumulation == Accumulation::squared_difference ||
           metric.accumulation == Accumulation::absolute_difference ||
           metric.accumulation == Accumulation::largest_difference);
 }
@@ -134,7 +118,9 @@ KeyTiles::KeyTiles(KeyKind kind, const PointKeys& keys,
 KeyTiles::KeyTiles(const MetricEntry& metric, const FilterScale& scale,
                    const PreparedPoints& points, int num_threads)
     : kind_(KeyKind::box),
-      gaps_(metric.accumulation),
+      rule_(metric),
+      rounding_(metric.is_unit_dot() ? 2.0 * rounding_of_sums(points.padded)
+                                     : 0.0),
       width_(points.num_features),
       unit_(scale.unit) {
   constexpr std::int64_t tiles_together = kStratum / Tile::rows;
@@ -147,8 +133,10 @@ KeyTiles::KeyTiles(const MetricEntry& metric, const FilterScale& scale,
   std::fill_n(row_boxes_.data(), row_boxes_.size(), 0.0f);
   const std::size_t width = static_cast<std::size_t>(width_);
   const double inverse = 1.0 / unit_;
+  // Mirror images are those in the point 0.
+  const bool centred = scale.centre.size() > 0 && !rule_.has_mirrored();
   run_pieces(strata, num_threads, {}, [&] {
-    return [&, row = RowReader(points), low = std::vector<double>(width),
+    return [&, row = FilterReader(points), low = std::vector<double>(width),
             high = std::vector<double>(width)](std::int64_t stratum) mutable {
       const std::int64_t end = std::min(n, (stratum + 1) * kStratum);
       for (std::int64_t first = stratum * kStratum; first < end;
@@ -160,8 +148,7 @@ KeyTiles::KeyTiles(const MetricEntry& metric, const FilterScale& scale,
           const double* const x = row(Place{p});
           for (std::size_t f = 0; f < width; ++f) {
             const std::int64_t at = static_cast<std::int64_t>(f);
-            const double less =
-                scale.centre.size() > 0 ? scale.centre[at] : 0.0;
+            const double less = centred ? scale.centre[at] : 0.0;
             const double y = (x[f] - less) * inverse;
             // A number that is not one may be anywhere.
             low[f] = std::min(low[f], y >= -kLargestSide ? y : -kLargestSide);
@@ -212,8 +199,9 @@ float KeyTiles::limit_of(double reach) const {
   if (reach < 0.0) return -1.0f;
   if (width_ > kMostSummed) return kFloatInfinity;
   const double units = reach / unit_;
-  const double most =
-      gaps_ == Accumulation::squared_difference ? units * units : units;
+  const double most = rule_.gaps == Accumulation::squared_difference
+                          ? units * units + rounding_
+                          : units;
   // Of the gaps' roundings each is 2^-24 of the sum.
   const double rounding = static_cast<double>(width_ + 8) * 0x1p-22;
   const double limit = most * (1.0 + rounding) + 1e-30;
@@ -222,7 +210,7 @@ float KeyTiles::limit_of(double reach) const {
 
 bool KeyTiles::apart(const Span& a, const Span& b, float limit) const {
   return kind_ == KeyKind::box
-             ? gap_between(gaps_, a.box, b.box) > limit
+             ? rule_.between(a.box.data(), b.box.data(), a.box.size()) > limit
              : cpu::apart(kind_, a.key, b.key, static_cast<double>(limit));
 }
 
@@ -233,12 +221,14 @@ float KeyTiles::between(const Span& a, const Span& b) const {
     // A NaN has no place in an order. Unbounded keys are near all others.
     return middles < HUGE_VALF ? middles : 0.0f;
   }
-  float sum = 0.0f;
+  float plain = 0.0f, mirrored = 0.0f;
   for (std::size_t f = 0; f < a.box.size(); f += 2) {
-    const float gap = a.box[f] + a.box[f + 1] - b.box[f] - b.box[f + 1];
-    sum += gap * gap;
+    const float own = a.box[f] + a.box[f + 1], other = b.box[f] + b.box[f + 1];
+    plain += (own - other) * (own - other);
+    mirrored += (own + other) * (own + other);
   }
-  return sum;
+  if (!rule_.has_mirrored()) return plain;
+  return rule_.has_plain() ? std::min(plain, mirrored) : mirrored;
 }
 
 ChunkSpans::ChunkSpans(const KeyTiles& tiles, std::int64_t num_points,
@@ -261,16 +251,8 @@ void ChunkSpans::renew() {
 
 float limit_of(const KeyTiles& tiles, const FilterScale& scale,
                const std::int32_t* threshold, std::int64_t count) {
-  double reach = -HUGE_VAL;
-  if (tiles.kind() == KeyKind::share) {
-    for (std::int64_t p = 0; p < count; ++p)
-      reach = std::max(reach, scale.form->reach(scale, threshold[p]));
-  } else {
-    // The bits of floats that are not negative have the order of the floats.
-    reach = scale.form->reach(scale,
-                              *std::max_element(threshold, threshold + count));
-  }
-  return tiles.limit_of(reach);
+  return tiles.limit_of(
+      scale.form->reach(scale, loosest(*scale.form, threshold, count)));
 }
 
 SortedPoints::SortedPoints(KeyKind kind, PointKeys keys,

@@ -33,6 +33,56 @@ KeyKind key_kind(const MetricEntry& metric);
 /// Whether boxes bound the distances of this metric.
 bool has_boxes(const MetricEntry& metric);
 
+/// The distance of two boxes that bounds the distances of a metric. Rows of
+/// length 1 have boxes of Euclidean distances: the contract's distance is 1 -
+/// r, and |x - y|^2 = 2 - 2 r. `absolute` and `negative` similarities are large
+/// for rows near a row's mirror image, -x.
+struct BoxRule {
+  Accumulation gaps = Accumulation::squared_difference;
+  Sign sign = Sign::signed_value;
+
+  BoxRule() = default;
+  explicit BoxRule(const MetricEntry& metric)
+      : gaps(metric.is_unit_dot() ? Accumulation::squared_difference
+                                  : metric.accumulation),
+        sign(metric.is_unit_dot() ? metric.sign : Sign::signed_value) {}
+  bool has_plain() const { return sign != Sign::negative; }
+  bool has_mirrored() const { return sign != Sign::signed_value; }
+
+  /// The sum of the gaps (or of their squares, or the largest) between boxes of
+  /// `size` numbers, by the arithmetic of Kernels::near_boxes(). A box has the
+  /// least and the largest entry of each feature.
+  template <class Number>
+  Number between(const Number* a, const Number* b, std::size_t size) const {
+    Number least = static_cast<Number>(HUGE_VAL);
+    if (has_plain())
+      least = sum_of(size, [&](std::size_t f) {
+        return std::max(a[f] - b[f + 1], b[f] - a[f + 1]);
+      });
+    if (has_mirrored())
+      least = std::min(least, sum_of(size, [&](std::size_t f) {
+                         return std::max(a[f] + b[f], -(a[f + 1] + b[f + 1]));
+                       }));
+    return least;
+  }
+
+ private:
+  template <class Gap>
+  auto sum_of(std::size_t size, Gap gap_of) const {
+    decltype(gap_of(0)) sum = 0;
+    for (std::size_t f = 0; f < size; f += 2) {
+      const auto gap = std::max(gap_of(f), decltype(sum){0});
+      if (gaps == Accumulation::squared_difference)
+        sum += gap * gap;
+      else if (gaps == Accumulation::absolute_difference)
+        sum += gap;
+      else
+        sum = std::max(sum, gap);
+    }
+    return sum;
+  }
+};
+
 /// An interval that is sure to contain a key, or the keys of several points.
 struct KeyRange {
   double low = -HUGE_VAL, high = HUGE_VAL;
@@ -90,7 +140,12 @@ class KeyTiles {
   const float* column_box(std::int64_t at) const {
     return column_boxes_.data() + at / Tile::columns * 2 * width_;
   }
-  Accumulation gaps() const { return gaps_; }
+  /// The box of the mirror images of that tile's points; to: [width][2].
+  void mirror_column_box(std::int64_t at, float* to) const {
+    const float* const box = column_box(at);
+    for (std::int64_t f = 0; f < 2 * width_; ++f) to[f] = -box[f ^ 1];
+  }
+  const BoxRule& rule() const { return rule_; }
   std::int64_t width() const { return width_; }
 
   /// The memory of the boxes.
@@ -111,7 +166,8 @@ class KeyTiles {
  private:
   KeyKind kind_ = KeyKind::none;
   std::vector<KeyRange> rows_, columns_;
-  Accumulation gaps_ = Accumulation::squared_difference;
+  BoxRule rule_;
+  double rounding_ = 0.0;   ///< of squared distances, for rows of length 1
   std::int64_t width_ = 0;  ///< the number of features
   double unit_ = 1.0;
   Buffer<float> row_boxes_;     ///< [panels][width][2][16]

@@ -15,6 +15,13 @@ namespace {
 // milliseconds.
 constexpr double kLeastWork = 0x1p27;
 constexpr std::int64_t kLeastPoints = 1000;
+// The least number of pairs of rows of length 1. Of the correlations of genes
+// boxes prune none, and with fewer pairs the sample would take 1% of the
+// search.
+constexpr double kLeastUnitPairs = 0x1p27;
+// If the boxes of this many rows prune no pair, those of more rows are not
+// made.
+constexpr std::size_t kFirstRows = 6;
 // The largest share of pairs left for which keys pay. Computing keys and
 // reordering rows cost some hundredths of the filter.
 constexpr double kMostLeft = 0.8;
@@ -30,29 +37,22 @@ void box_around(const PreparedPoints& points,
   for (std::int64_t f = 0; f < 2 * points.padded; f += 2) {
     box[f] = HUGE_VAL;
     box[f + 1] = -HUGE_VAL;
-    for (const std::int32_t place : places) {
-      const double x = points.row(Place{place})[f / 2];
-      box[f] = std::min(box[f], x);
-      box[f + 1] = std::max(box[f + 1], x);
+  }
+  FilterReader row(points);
+  for (const std::int32_t place : places) {
+    const double* const x = row(Place{place});
+    for (std::int64_t f = 0; f < points.padded; ++f) {
+      box[2 * f] = std::min(box[2 * f], x[f]);
+      box[2 * f + 1] = std::max(box[2 * f + 1], x[f]);
     }
   }
 }
 
-/// The distance between two boxes.
-double gap_of(Accumulation accumulation, const double* a, const double* b,
-              std::int64_t width) {
-  double sum = 0.0;
-  for (std::int64_t f = 0; f < width; f += 2) {
-    const double gap = std::max({a[f] - b[f + 1], b[f] - a[f + 1], 0.0});
-    if (accumulation == Accumulation::squared_difference)
-      sum += gap * gap;
-    else if (accumulation == Accumulation::absolute_difference)
-      sum += gap;
-    else
-      sum = std::max(sum, gap);
-  }
-  return accumulation == Accumulation::squared_difference ? std::sqrt(sum)
-                                                          : sum;
+/// A returned distance in the units of FilterForm::reach().
+double reach_of(const MetricEntry& metric, const DistanceRule& rule,
+                double distance) {
+  const double reach = compared(metric, rule, distance);
+  return metric.is_unit_dot() ? std::sqrt(2.0 * std::max(0.0, reach)) : reach;
 }
 
 }  // namespace
@@ -78,7 +78,7 @@ std::vector<SampledRow> sampled_rows(const MetricEntry& metric,
       const auto farthest =
           seen[i].begin() + static_cast<std::ptrdiff_t>(nearest - 1);
       std::nth_element(seen[i].begin(), farthest, seen[i].end());
-      limit = compared(metric, rule, *farthest);
+      limit = reach_of(metric, rule, *farthest);
     }
     rows.push_back({sample.place_of_row(static_cast<std::int64_t>(i)), limit});
   }
@@ -93,7 +93,7 @@ std::vector<SampledRow> rows_within(const MetricEntry& metric,
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t at = i * limit.size() / count;
     rows.push_back({Place{static_cast<std::int64_t>(at)},
-                    compared(metric, rule, limit[at])});
+                    reach_of(metric, rule, limit[at])});
   }
   return rows;
 }
@@ -142,6 +142,13 @@ double share_by_boxes(const MetricEntry& metric,
                       const PreparedPoints& points,
                       const PreparedPoints* queries, int num_threads) {
   if (rows.empty()) return 1.0;
+  if (rows.size() >= 2 * kFirstRows) {
+    std::vector<SampledRow> first;
+    for (std::size_t i = 0; i < kFirstRows; ++i)
+      first.push_back(rows[i * rows.size() / kFirstRows]);
+    if (share_by_boxes(metric, first, points, queries, num_threads) == 1.0)
+      return 1.0;
+  }
   std::vector<Place> of_rows, of_columns;
   for (const SampledRow& row : rows) of_rows.push_back(row.place);
   for (std::size_t i = 0; i < rows.size() && queries != nullptr; ++i)
@@ -166,6 +173,8 @@ double share_by_boxes(const MetricEntry& metric,
     take(*queries, of_rows, tiles.data(), nullptr);
     take(points, of_columns, nullptr, columns.data());
   }
+  const BoxRule box_rule(metric);
+  const bool squared = box_rule.gaps == Accumulation::squared_difference;
   double left = 0.0, pairs = 0.0;
   for (std::size_t i = 0; i < rows.size(); ++i)
     for (std::size_t j = 0; j < rows.size(); ++j) {
@@ -173,22 +182,25 @@ double share_by_boxes(const MetricEntry& metric,
       const double reach = queries == nullptr
                                ? std::max(rows[i].reach, rows[j].reach)
                                : rows[i].reach;
-      const double gap =
-          gap_of(metric.accumulation,
-                 tiles.data() + static_cast<std::int64_t>(i) * width,
-                 columns.data() + static_cast<std::int64_t>(j) * width, width);
-      left += !(gap > kLooser * reach);
+      const double gap = box_rule.between(
+          tiles.data() + static_cast<std::int64_t>(i) * width,
+          columns.data() + static_cast<std::int64_t>(j) * width,
+          static_cast<std::size_t>(width));
+      left += !(gap > (squared ? kLooser * kLooser * reach * reach
+                               : kLooser * reach));
       ++pairs;
     }
   // The tiles near a row's own are rarely among the sampled ones.
   return std::min(1.0, pairs > 0.0 ? left / pairs + 1.0 / kStrata : 1.0);
 }
 
-bool keys_may_pay(const PreparedPoints& rows, const PreparedPoints& points) {
+bool keys_may_pay(const MetricEntry& metric, const PreparedPoints& rows,
+                  const PreparedPoints& points) {
+  const double pairs =
+      static_cast<double>(rows.size()) * static_cast<double>(points.size());
   return points.size() >= kLeastPoints &&
-         static_cast<double>(rows.size()) * static_cast<double>(points.size()) *
-                 static_cast<double>(points.padded) >=
-             kLeastWork;
+         pairs * static_cast<double>(points.padded) >= kLeastWork &&
+         (!metric.is_unit_dot() || pairs >= kLeastUnitPairs);
 }
 
 bool keys_pay(double share) { return share < kMostLeft; }

@@ -49,8 +49,9 @@ double share_by_boxes(const MetricEntry& metric,
                       const PreparedPoints& points,
                       const PreparedPoints* queries, int num_threads);
 
-/// Whether a search has enough pairs for keys to pay at all.
-bool keys_may_pay(const PreparedPoints& rows, const PreparedPoints& points);
+/// Whether a search has enough pairs for keys, or boxes, to pay at all.
+bool keys_may_pay(const MetricEntry& metric, const PreparedPoints& rows,
+                  const PreparedPoints& points);
 /// Whether a share this small pays for the other order.
 bool keys_pay(double share);
 

@@ -69,6 +69,7 @@ class ChunkKeys {
     columns_ = columns.spans;
     num_panels_ = chunk_size / Tile::rows / Tile::panel + 2;
     row_limit_.resize(static_cast<std::size_t>(num_panels_ * Tile::panel));
+    mirrored_.resize(static_cast<std::size_t>(2 * rows_->tiles().width()));
     near_.resize(
         static_cast<std::size_t>(chunk_size / Tile::columns * num_panels_));
   }
@@ -136,13 +137,20 @@ class ChunkKeys {
     const std::int64_t end =
         shift_ + (at.num_rows + Tile::rows - 1) / Tile::rows;
     std::uint32_t any = 0;
+    if (tiles.kind() == KeyKind::box && tiles.rule().has_mirrored())
+      others.mirror_column_box(at.column0 + c, mirrored_.data());
     for (std::int64_t t = 0; t < end; t += Tile::panel) {
       std::uint32_t found = 0;
       if (tiles.kind() == KeyKind::box) {
-        found = kernels_.near_boxes(
-            tiles.gaps(), tiles.row_boxes(first_panel_ + t / Tile::panel),
-            row_limit_.data() + t, others.column_box(at.column0 + c), limit,
-            tiles.width());
+        const auto near_box = [&](const float* other) {
+          return kernels_.near_boxes(
+              tiles.rule().gaps,
+              tiles.row_boxes(first_panel_ + t / Tile::panel),
+              row_limit_.data() + t, other, limit, tiles.width());
+        };
+        if (tiles.rule().has_plain())
+          found = near_box(others.column_box(at.column0 + c));
+        if (tiles.rule().has_mirrored()) found |= near_box(mirrored_.data());
       } else {
         for (std::int64_t b = 0; b < Tile::panel; ++b) {
           const std::int64_t r = (t + b - shift_) * Tile::rows;
@@ -170,6 +178,7 @@ class ChunkKeys {
   ChunkSpans* columns_ = nullptr;
   std::int64_t num_panels_ = 0, first_panel_ = 0, shift_ = 0;
   std::vector<float> row_limit_;  ///< [tiles of rows], from first_panel_ on
+  std::vector<float> mirrored_;   ///< [width][2]: a mirrored box of columns
   /// [tiles of columns][panels]: a bit for each tile of rows
   std::vector<std::uint32_t> near_;
 };

@@ -97,21 +97,21 @@ class Search::Part {
       pass.chunk(at / across_, at % across_);
     }
   }
-  /// The number of pairs in chunks that are far from each other.
+  /// The number of pairs in chunks that are far from each other, as
+  /// Chunk::pairs() counts.
   double far_pairs() const {
     if (!meeting_.sorted()) return 0.0;
     const double rows = static_cast<double>(meeting_.rows->size());
     double pairs = symmetric_
-                       ? rows * (rows - 1.0) / 2.0
+                       ? rows * rows / 2.0
                        : rows * static_cast<double>(meeting_.columns->size());
     for (const ChunkPair& near : near_) {
       const double of_row =
           static_cast<double>(meeting_.rows->spans->num_points(near.row));
       const double of_column =
           static_cast<double>(meeting_.columns->spans->num_points(near.column));
-      pairs -= symmetric_ && near.row == near.column
-                   ? of_row * (of_row - 1.0) / 2.0
-                   : of_row * of_column;
+      pairs -= symmetric_ && near.row == near.column ? of_row * of_row / 2.0
+                                                     : of_row * of_column;
     }
     return pairs;
   }

@@ -12,8 +12,10 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-// The number of a node's points by which a feature is chosen.
-constexpr std::int64_t kLooked = 256;
+// A node's feature is chosen by this many values, of some of its points. Fewer
+// points of many features suffice: none of these features decides alone.
+constexpr std::int64_t kValues = 1 << 14;
+constexpr std::int64_t kLeastLooked = 32, kMostLooked = 256;
 
 /// Some consecutive points of the order.
 struct Node {
@@ -74,7 +76,9 @@ class Halver {
   }
   /// The feature with the largest variance in a sample of the node.
   std::int64_t widest(const Node& node) {
-    const std::int64_t count = std::min(kLooked, node.size());
+    const std::int64_t looked =
+        std::min(kMostLooked, std::max(kLeastLooked, kValues / points_.padded));
+    const std::int64_t count = std::min(looked, node.size());
     const double* const first = row_of(node, 0);
     std::fill(sum_.begin(), sum_.end(), 0.0);
     std::fill(squares_.begin(), squares_.end(), 0.0);

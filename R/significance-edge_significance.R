@@ -1,10 +1,10 @@
 #' Significance of the edges of a graph
 #'
 #' Computes p-values for the edges of a graph, each pair of points once. For
-#' correlations they come from Student's t (or from the tests of
-#' [stats::cor.test()] for Spearman's), adjusted for *all* pairs of points. For
-#' any metric they come from permutations, in which the search is repeated on
-#' independent points.
+#' correlations they come from Student's t (for Spearman's, from the
+#' distribution of ranks), adjusted for *all* pairs of points. For any metric
+#' they come from permutations, in which the search is repeated on independent
+#' points.
 #'
 #' @details
 #' **Null hypotheses.** For `p_value`, the two points are independent over the
@@ -18,6 +18,9 @@
 #' the edges were adjusted for. n is the number of samples, with `na =
 #' "pairwise"` the number that both points have. With `na = "mean"`, r and n use
 #' all samples. For `"bicor"`, the t distribution is an approximation.
+#'
+#' For `"spearman"`, p-values without ties are exact for up to 18 samples, and
+#' beyond come from a beta distribution: see [nearest_to()].
 #'
 #' `p_value` is valid only for a pair that was chosen in advance. The edges were
 #' selected because their points are near, so use `p_adjusted` for them.
@@ -82,11 +85,9 @@
 #'   points over 20 samples with heavy tails (t, 3 degrees of freedom). With
 #'   `"bonferroni"` at 0.05, 21% of data sets have a false pair. With
 #'   `"spearman"`, or with `p_permutation`, it is about 5%.
-#' * Far tails under `"spearman"`. From 10 samples on, without ties, p-values
-#'   come from the series of [stats::cor.test()] (algorithm AS 89), which may be
-#'   too small. With 10 samples it is 0 from r = 0.94 on, where the exact
-#'   p-value is 1e-4. Among thousands of points, such edges are significant by
-#'   chance. With few samples, use `p_permutation`.
+#' * Ties under `"spearman"`, as in counts. P-values then come from Student's t,
+#'   which is too small in the far tail, above all with few samples or many
+#'   zeros. Use `p_permutation`.
 #' * Batches and subgroups of samples. They make points depend on each other,
 #'   and such edges are significant. They are not due to chance, but they may
 #'   not be biology either: see `adjust` in [point_options()].

@@ -142,10 +142,9 @@ test_that("outcomes are correlated as by cor.test(), of every kind", {
   ranked <- module_summary(data$of, data$x, y, metric = "spearman")$outcomes
   expect_equal(
     ranked$p_value[[1]],
-    stats::cor.test(
-      found$eigengenes[paste0("ME", ranked$module[[1]]), ], y,
-      method = "spearman"
-    )$p.value
+    correlation_p_value(
+      ranked$correlation[[1]], 18, 0, "spearman", "two.sided"
+    )
   )
 })
 

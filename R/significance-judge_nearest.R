@@ -46,17 +46,19 @@ draw_for_search <- function(search, x, permutations, strata,
     strata <- strata[points$samples]
     check_can_permute(strata, call, counted = TRUE)
   }
-  tell_nested(search, strata, permutations)
+  if (is_index(x)) {
+    check_index_strata(search, strata, call)
+  }
+  check_varies_in_strata(search, strata, call)
   draw_permutations(ncol(points$values), permutations, strata)
 }
 
 # If an outcome (or a point) is constant within each stratum, no permutation
-# changes it, and all p_adjusted are 1. With covariates, residuals are permuted,
-# so this does not apply.
-tell_nested <- function(search, strata, permutations) {
+# changes it, and strata among the covariates leave no residuals. `strata` are
+# those of the samples that count, or NULL.
+check_varies_in_strata <- function(search, strata, call) {
   asked <- search$queries$values
-  if (is.null(strata) || permutations == 0 || !is.matrix(asked) ||
-        !is.null(search$options$adjust)) {
+  if (is.null(strata) || !is.matrix(asked)) {
     return(invisible())
   }
   first <- match(strata, strata)
@@ -66,19 +68,40 @@ tell_nested <- function(search, strata, permutations) {
   }
   arg <- if (isTRUE(search$queries$are_outcomes)) "outcome" else "point"
   labels <- asked_names(search)
-  cli::cli_warn(
+  abort_argument(
     c(
-      "In each of {.arg strata} all samples have the same value of
-       {.arg {arg}}: no permutation changes it.",
-      x = "So {.field p_adjusted} is 1, whatever the correlation.",
-      i = if (!is.null(labels)) {
-        "This is so of {first_few(paste0(\"\\\"\", labels[nested], \"\\\"\"))}."
+      "{.arg {arg}} must vary within one of {.arg strata} at least.",
+      x = if (is.null(labels)) {
+        "In each, all samples have the same value."
+      } else {
+        "In each, all samples have the same value of
+         {first_few(paste0(\"\\\"\", labels[nested], \"\\\"\"))}."
       },
-      i = "Where a batch holds one kind of sample only, nothing tells the two
-           apart."
+      i = "Permutations within {.arg strata} do not change such values. If
+           samples of one stratum are of one subject, average them first."
     ),
-    class = "fsknn_nested_strata"
+    call
   )
+}
+
+# The points of an index have been adjusted already, so their covariates must
+# explain the strata.
+check_index_strata <- function(search, strata, call) {
+  covariates <- search$request$adjust
+  if (is.null(strata) || is.null(covariates)) {
+    return(invisible())
+  }
+  both <- cbind(covariates, design_of_strata(strata))
+  kept <- in_core(cpp_covariates(both, search$request$weights), call)$kept
+  if (length(kept) > ncol(covariates)) {
+    abort_argument(
+      c(
+        "{.arg strata} must be among the covariates of an index that has some.",
+        i = "Make it with the strata, too: {.code adjust = ~ age + batch}."
+      ),
+      call
+    )
+  }
 }
 
 # Runs a search and computes its significance. Returns

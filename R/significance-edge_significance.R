@@ -62,6 +62,10 @@
 #' often does this point have as near a neighbour by chance? They are not
 #' adjusted for the number of points.
 #'
+#' With `na = "pairwise"`, each pair has its own number of samples. P-values of
+#' correlations then take the place of distances here. So a pair is compared
+#' with the *smallest p-value* of a permutation (Westfall and Young 1993).
+#'
 #' **Metrics that are not correlations.** Their distances have no scale that is
 #' common to all points: points of low variance are near to all others. So each
 #' point's smallest distance is first compared with its own null distribution.
@@ -187,6 +191,12 @@ edge_significance <- function(edges, x, ...,
   }
   if (!is.null(permutations)) {
     null <- permute_and_search(search, permutations, current_env())
+    if (has_own_samples(search)) {
+      pairs$limit <- p_without_missing(
+        r_of_distance(as_small(pairs$distance, TRUE), sign),
+        samples_of_pairs(pairs, search), search$request
+      )
+    }
     added <- c(added, p_of_permutations(pairs, null))
     tested$by_rank <- null$by_rank
   }

@@ -173,9 +173,9 @@
 #'   may then be significant.
 #' * `weights`. `p_value` takes them as precisions, but `p_adjusted` permutes
 #'   samples as if they were exchangeable.
-#' * Points with fewer samples under `na = "pairwise"`. The largest r of a
-#'   permutation is often that of such a point, so `p_adjusted` has less power
-#'   for the others.
+#' * Distances over other numbers of samples, under `na = "pairwise"` and a
+#'   metric that is not a correlation. The nearest of a permutation is often a
+#'   point with few samples, so `p_adjusted` has less power for the others.
 #' * Distances without a common scale, such as Euclidean. The nearest of all are
 #'   points of low variance, so `p_adjusted` says little about others.
 #'

@@ -88,7 +88,7 @@
 #'   and the smallest of many p-values need it most. We simulated 40 independent
 #'   points over 20 samples with heavy tails (t, 3 degrees of freedom). With
 #'   `"bonferroni"` at 0.05, 21% of data sets have a false pair. With
-#'   `"spearman"`, or with `p_permutation`, it is about 5%.
+#'   `"spearman"`, or with `p_permutation`, it is at most 5%.
 #' * Ties under `"spearman"`, as in counts. P-values then come from Student's t,
 #'   which is too small in the far tail, above all with few samples or many
 #'   zeros. Use `p_permutation`.

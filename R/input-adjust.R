@@ -144,9 +144,9 @@ kept_covariates <- function(covariates, ranked, samples, weights = NULL,
   values[, kept, drop = FALSE]
 }
 
-# Returns list(terms, frame). `frame` has a row for each feature, with variables
-# that are numbers, matrices of numbers or factors. `terms` says how to combine
-# them.
+# Returns list(terms, frame, strata). `frame` has a row for each feature, with
+# variables that are numbers, matrices of numbers or factors. `terms` says how
+# to combine them. `strata` is from check_strata().
 read_covariates <- function(told, x, points, input, call) {
   num_features <- ncol(points$values)
   in_order <- function(values, arg, ...) {
@@ -175,7 +175,21 @@ read_covariates <- function(told, x, points, input, call) {
       call
     )
   }
+  covariates$strata <- check_strata(
+    told$strata, x, num_features, input = input, known = points$features,
+    call = call
+  )
   covariates
+}
+
+# Adds strata of permutations to the covariates, if there are any. Residuals
+# that are permuted within strata must not differ between them. An index has its
+# covariates already: see check_index_strata().
+with_strata <- function(options, strata) {
+  if (is.list(options$adjust)) {
+    options$adjust["strata"] <- list(strata)
+  }
+  options
 }
 
 # Variables outside `data` come from the formula's environment. They are also
@@ -330,6 +344,9 @@ check_something_left <- function(rank, samples, covariates, call) {
       "{.arg adjust} must leave something of the points.",
       x = "The mean and {tally(rank, \"covariate\")} explain any values of
            {tally(num_samples, \"sample\")}.",
+      i = if (!is.null(covariates$strata)) {
+        "Each of {.arg strata} but the first is a covariate, too."
+      },
       detail_bullets(many_levels(covariates$frame, samples))
     ),
     call
@@ -359,8 +376,24 @@ many_levels <- function(frame, samples) {
 
 # Returns the columns of the design matrix for some samples, without the
 # constant. With `ranked`, numbers are ranked over these samples, but factors
-# are not. The option "contrasts" has no effect here.
+# are not. The option "contrasts" has no effect here. Indicators of the strata
+# are the last columns, so that a covariate that equals one is kept before it.
 design_of <- function(covariates, ranked, samples) {
+  cbind(
+    design_of_frame(covariates, ranked, samples),
+    design_of_strata(covariates$strata[samples])
+  )
+}
+
+# Returns an indicator of each stratum but the first, or NULL without strata.
+design_of_strata <- function(strata) {
+  if (length(strata) > 0) {
+    strata <- match(strata, unique(strata))
+    indicators(max(strata))[strata, , drop = FALSE]
+  }
+}
+
+design_of_frame <- function(covariates, ranked, samples) {
   frame <- lapply(covariates$frame, function(values) {
     if (is.factor(values)) {
       values <- droplevels(values[samples])

@@ -45,6 +45,9 @@ new_search <- function(x, options, query = NULL, k, subset = NULL,
   )
   search <- fit_samples(search, x, call)
   search$queries <- bring_outcomes(search, outcome, x, call)
+  check_varies_in_strata(
+    search, search$covariates$strata[samples_that_count(search$points)], call
+  )
   search$num_rows <- count_rows(search, at, subset)
   num_points <- nrow(search$points$values)
   self_excluded <- is.null(search$queries)

@@ -70,9 +70,15 @@
 #' `inst/bench/calibration_contrast.R` and its results in the site's article
 #' "calibration".
 #'
-#' If `strata` are given, the difference of the groups' means is assumed to be
-#' the same in each stratum. Shifts between strata remain in the correlations,
-#' as in those of [knn_graph()].
+#' If `strata` are given, the difference of the groups' means and the ratio of
+#' their spreads are assumed to be the same in each stratum. Shifts between
+#' strata remain in the correlations, as in those of [knn_graph()].
+#'
+#' Strata may have unequal spreads. A point's variance is modelled as a factor
+#' of the group times a factor of the stratum, by maximum likelihood for normal
+#' values. So a group with more samples of a noisy stratum is not scaled down
+#' for it. The difference of means has weights by the strata's variances (two
+#' steps of generalised least squares).
 #'
 #' @section Covariates:
 #' With `adjust`, correlations are partial correlations within each group, as in
@@ -87,6 +93,9 @@
 #' simulated groups of 10 and 12 samples with two covariates. Without a
 #' difference, some edge has a `p_adjusted` of at most 0.05 in 3% of data sets.
 #'
+#' With `strata`, these are covariates, too: an indicator of each stratum but
+#' the first in each group. The residuals are permuted within strata.
+#'
 #' `adjust` is for `"pearson"` only. Residuals of ranks keep a part of a
 #' covariate's effect. If this effect differs between the groups, so do the
 #' correlations.
@@ -96,9 +105,7 @@
 #'   freedom) without a difference, with 20 samples in each group. With
 #'   Pearson's r, some edge has a `p_adjusted` below 0.05 in 14% of data sets,
 #'   with Spearman's in 5%. So `"spearman"` is safer for such values.
-#' * Strata of unequal spread. Spreads are equalised within groups, and not
-#'   within `strata`. The family-wise error rate may then exceed its nominal
-#'   level.
+#' * Strata in which the groups' spreads have other ratios than elsewhere.
 #' * Some points that differ. Family-wise p-values hold if no point differs at
 #'   all (weak control). If some points differ, the lists of their neighbours,
 #'   which contain other points, differ too.
@@ -118,9 +125,6 @@
 #' that are removed. There is no `subset`, because the family-wise p-values are
 #' over all points. `na = "pairwise"` is an error, because each pair would have
 #' its own samples.
-#'
-#' `adjust` excludes `strata`: residuals would still differ between strata in
-#' which the two groups have other shares. Put the strata into `adjust`, too.
 #'
 #' The points are prepared (or sent to a GPU) once for all permutations. Each
 #' permutation is two searches by all threads or GPUs.
@@ -372,10 +376,11 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
   edges <- edges_of_contrast(found$groups)
   points <- points_of_contrast(found$points, search)
   if (!is.null(drawn)) {
+    strata <- taken$strata[samples]
     values <- if (is.null(designs)) {
-      standardise_groups(values, labels, taken$strata[samples], weights)
+      standardise_groups(values, labels, strata, weights)
     } else {
-      residuals_of_groups(values, labels, designs, weights)
+      residuals_of_groups(values, labels, designs, strata, weights)
     }
     task$at_risk <- rows_at_risk(values, min(tabulate(labels, 2)))
     permuted <- permuted_contrasts(values, labels, drawn, task, edges, call)

@@ -18,13 +18,12 @@ correlation_p_value <- function(r, num_features, num_covariates = 0,
     return(p)
   }
   num <- rep_len(num_features, length(r))
-  exact <- !is.na(r) & num > 1 & num <= largest_exact_spearman &
-    !rep_len(ties %||% FALSE, length(r))
+  untied <- !is.na(r) & num > 1 & !rep_len(ties %||% FALSE, length(r))
   if (is.null(ties)) {
-    exact <- exact & is_without_ties(r, num)
+    untied <- untied & is_without_ties(r, num)
   }
-  for (size in unique(num[exact])) {
-    at <- which(exact & num == size)
+  for (size in unique(num[untied])) {
+    at <- which(untied & num == size)
     p[at] <- spearman_p(r[at], size, alternative)
   }
   p
@@ -49,10 +48,6 @@ r_to_p <- function(r, freedom, alternative) {
   )
 }
 
-# This limit is that of cor.test(): for more samples, and with ties, it uses
-# Student's t.
-largest_exact_spearman <- 1290
-
 # Computes S, the sum of squared differences of ranks.
 spearman_sum <- function(r, num) {
   (num^3 - num) * (1 - r) / 6
@@ -76,66 +71,42 @@ rows_with_ties <- function(values) {
   }, NA)
 }
 
-# This is the p-value of cor.test() for correlations over `num` samples each.
+# Returns the p-value of correlations over `num` samples each, without ties. The
+# distribution of r is symmetric.
 spearman_p <- function(r, num, alternative) {
-  sum <- spearman_sum(r, num)
-  upper <- switch(
-    alternative, greater = FALSE, less = TRUE,
-    two.sided = sum > (num^3 - num) / 6
-  )
-  # P(S <= sum) is 1 - P(S >= sum + 2).
-  p <- spearman_tail(round(sum) + ifelse(upper, 0, 2), num, upper)
+  r <- switch(alternative, greater = r, less = -r, two.sided = abs(r))
+  p <- if (num <= largest_spearman_table) {
+    below <- cumsum(spearman_counts(num)) / factorial(num)
+    below[round(spearman_sum(r, num) / 2) + 1]
+  } else {
+    spearman_beta(r, num)
+  }
   if (alternative == "two.sided") pmin(2 * p, 1) else p
 }
 
-# Returns P(S >= sum), or 1 minus that, for independent points without ties. Up
-# to nine samples it counts permutations. Beyond, it uses the Edgeworth series
-# of Best and Roberts (1975), algorithm AS 89.
-spearman_tail <- function(sum, num, upper) {
-  upper <- rep_len(upper, length(sum))
-  if (num <= 9) {
-    counts <- spearman_counts(num)
-    above <- rev(cumsum(rev(counts))) / sum(counts)
-    at <- pmin(pmax(sum / 2, 0), length(counts)) + 1
-    return(ifelse(upper, c(above, 0)[at], 1 - c(above, 0)[at]))
-  }
-  x <- (6 * (sum - 1) / (num * (num^2 - 1)) - 1) * sqrt(num - 1)
-  p <- stats::pnorm(ifelse(upper, -x, x)) +
-    ifelse(upper, 1, -1) * edgeworth_terms(x, num)
-  p <- pmin(pmax(p, 0), 1)
-  # All of S is at or above its minimum, and none is beyond its maximum.
-  p[sum <= 0] <- as.double(upper[sum <= 0])
-  beyond <- sum > (num^3 - num) / 3
-  p[beyond] <- as.double(!upper[beyond])
-  p
-}
+# More counts would not be exact in double.
+largest_spearman_table <- 18
 
-# AS 89 adds these terms to the normal distribution.
-edgeworth_terms <- function(x, num) {
-  b <- 1 / num
-  y <- x^2
-  by_y3 <- 0.0131 - 4.6e-4 * y
-  by_y2 <- 0.0072 - 0.0831 * b + y * b * by_y3
-  by_y <- -0.0758 + b * (0.1033 + 0.3932 * b) -
-    y * b * (0.0879 + 0.0151 * b - y * by_y2)
-  x * b * (0.2274 + b * (0.2531 + 0.1745 * b) + y * by_y) / exp(y / 2)
-}
-
-# Counts the permutations of 1 to num with S = 0, 2, 4, ... The recursion is
-# over the set of numbers already placed, whose size is the next place.
+# Returns the number of permutations of 1 to num with S = 0, 2, 4, ... The table
+# in R/sysdata.rda is made by tools/spearman-counts.R. It has the lower half of
+# each symmetric distribution.
 spearman_counts <- function(num) {
-  largest <- (num^3 - num) / 3
-  counts <- matrix(0, largest + 1, 2^num)
-  counts[1, 1] <- 1
-  for (set in seq_len(2^num - 1) - 1) {
-    taken <- bitwAnd(set, bitwShiftL(1L, seq_len(num) - 1L)) > 0
-    place <- sum(taken) + 1
-    for (number in which(!taken)) {
-      by <- (number - place)^2
-      to <- seq_len(largest + 1 - by) + by
-      with <- set + 2^(number - 1) + 1
-      counts[to, with] <- counts[to, with] + counts[to - by, set + 1]
-    }
-  }
-  counts[seq(1, largest + 1, by = 2), 2^num]
+  half <- spearman_half_counts[[num - 1]]
+  c(half, rev(half[seq_len((num^3 - num) / 6 + 1 - length(half))]))
+}
+
+# Returns P(R >= r), or somewhat more. The distribution is a beta distribution
+# on (-reach, reach) that has the variance and the kurtosis of R (David, Kendall
+# and Stuart 1951). S has steps of 2. A whole step is added, where a continuity
+# correction has half of one, so that p-values up to 0.5 are not too small.
+# Student's t and the series of cor.test() are too small in the far tail: the
+# script inst/bench/calibration_spearman.R shows by how much.
+spearman_beta <- function(r, num) {
+  # The kurtosis is 3 (1 - less).
+  less <- (38 * num^2 + 10 * num - 72) / (25 * num * (num^2 - 1))
+  shape <- 1 / less - 1.5
+  reach <- sqrt((2 / less - 2) / (num - 1))
+  step <- 12 / (num^3 - num)
+  p <- stats::pbeta((1 - (r - step) / reach) / 2, shape, shape)
+  pmax(p, exp(-lgamma(num + 1)))
 }

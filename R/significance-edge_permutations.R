@@ -2,12 +2,18 @@
 # permuted independently.
 
 # These distances of a search are kept: the smallest of each point (NA if it has
-# none), and three quantiles at each rank.
+# none), and three quantiles at each rank. Where each pair has its own samples,
+# p-values take the place of the first.
 kept_quantiles <- c(0.05, 0.5, 0.95)
 
-keep_of_search <- function(found) {
+keep_of_search <- function(search, call) {
+  found <- search_quietly(search, call)
   list(
-    nearest = found$distance[, 1],
+    nearest = if (has_own_samples(search)) {
+      smallest_p_of_points(search, found, call)
+    } else {
+      found$distance[, 1]
+    },
     by_rank = as.vector(apply(
       found$distance, 2, stats::quantile, kept_quantiles,
       na.rm = TRUE, names = FALSE
@@ -35,7 +41,7 @@ permute_and_search <- function(search, permutations, call) {
   check_permutations_fit(permutations, 16 * nrow(values), call)
   one <- without_folder(search)
   one$request$progress <- FALSE
-  observed <- keep_of_search(search_quietly(one, call))
+  observed <- keep_of_search(one, call)
   one$options$verbose <- FALSE
   nearest <- matrix(NA_real_, nrow(values), permutations)
   by_rank <- 0
@@ -52,7 +58,7 @@ permute_and_search <- function(search, permutations, call) {
     }
     of_one <- read_permutation(kept, at, nrow(values), one$request$k, call)
     if (is.null(of_one)) {
-      of_one <- keep_of_search(search_quietly(one, call))
+      of_one <- keep_of_search(one, call)
       write_permutation(kept, at, of_one, call)
     }
     nearest[, at] <- of_one$nearest
@@ -69,6 +75,51 @@ permute_and_search <- function(search, permutations, call) {
 # The message about rows with too few neighbours would only be a repetition.
 search_quietly <- function(search, call) {
   suppressMessages(run_search(search, call), classes = "fsknn_short_rows")
+}
+
+# Returns the smallest p-value of the pairs of each point, 1 if it has none.
+# `found` has the k nearest. Pairs that are farther may have more samples, and
+# so a smaller p-value. Where that is possible, more of them are searched for.
+smallest_p_of_points <- function(search, found, call) {
+  present <- !is.na(search$points$values)
+  counts <- rowSums(present)
+  most_k <- nrow(present) - 1 - length(search$request$skip)
+  smallest <- rep(1, nrow(present))
+  rows <- seq_len(nrow(present))
+  repeat {
+    k <- ncol(found$index)
+    for (rank in seq_len(k)) {
+      there <- which(!is.na(found$index[, rank]))
+      from <- rows[there]
+      both <- present[from, , drop = FALSE] &
+        present[found$index[there, rank], , drop = FALSE]
+      smallest[from] <- pmin(smallest[from], p_without_missing(
+        r_of_distance(found$distance[there, rank], search$request$sign),
+        rowSums(both), search$request
+      ))
+    }
+    # No farther pair has a smaller p-value than this.
+    last <- found$distance[, k]
+    bound <- p_without_missing(
+      r_toward_zero(last, search$request$sign), counts[rows], search$request
+    )
+    open <- !is.na(last) & bound < smallest[rows]
+    if (k >= most_k || !any(open)) {
+      return(smallest)
+    }
+    rows <- rows[open]
+    search$request$k <- as.integer(min(4 * k, most_k))
+    search$request$subset <- rows
+    search$num_rows <- length(rows)
+    found <- search_quietly(search, call)
+  }
+}
+
+# Returns r of distances, or 0 beyond 0, where more samples make no p-value
+# smaller.
+r_toward_zero <- function(distance, sign) {
+  r <- r_of_distance(distance, sign)
+  if (sign == "negative") pmin(r, 0) else pmax(r, 0)
 }
 
 distances_by_rank <- function(observed, chance) {
@@ -92,7 +143,7 @@ as_small <- function(distance, common) {
 
 p_of_permutations <- function(pairs, null) {
   num <- ncol(null$nearest)
-  limit <- as_small(pairs$distance, null$common)
+  limit <- pairs$limit %||% as_small(pairs$distance, null$common)
   of_point <- function(points) {
     count <- integer(length(points))
     for (at in seq_len(num)) {
@@ -147,6 +198,7 @@ open_permutations <- function(search, one, permutations, call) {
   request$permuted <- in_core(
     cpp_digest(one$points$values, threads), call
   )$digest
+  request$kept <- if (has_own_samples(search)) "p_value" else "distance"
   work <- list(
     values = search$points$values, request = request,
     num_rows = permutations, plan = list(kind = "rows", size = 1L)

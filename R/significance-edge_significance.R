@@ -1,10 +1,10 @@
 #' Significance of the edges of a graph
 #'
 #' Computes p-values for the edges of a graph, each pair of points once. For
-#' correlations they come from Student's t (or from the tests of
-#' [stats::cor.test()] for Spearman's), adjusted for *all* pairs of points. For
-#' any metric they come from permutations, in which the search is repeated on
-#' independent points.
+#' correlations they come from Student's t (for Spearman's, from the
+#' distribution of ranks), adjusted for *all* pairs of points. For any metric
+#' they come from permutations, in which the search is repeated on independent
+#' points.
 #'
 #' @details
 #' **Null hypotheses.** For `p_value`, the two points are independent over the
@@ -18,6 +18,9 @@
 #' the edges were adjusted for. n is the number of samples, with `na =
 #' "pairwise"` the number that both points have. With `na = "mean"`, r and n use
 #' all samples. For `"bicor"`, the t distribution is an approximation.
+#'
+#' For `"spearman"`, p-values without ties are exact for up to 18 samples, and
+#' beyond come from a beta distribution: see [nearest_to()].
 #'
 #' `p_value` is valid only for a pair that was chosen in advance. The edges were
 #' selected because their points are near, so use `p_adjusted` for them.
@@ -59,6 +62,10 @@
 #' often does this point have as near a neighbour by chance? They are not
 #' adjusted for the number of points.
 #'
+#' With `na = "pairwise"`, each pair has its own number of samples. P-values of
+#' correlations then take the place of distances here. So a pair is compared
+#' with the *smallest p-value* of a permutation (Westfall and Young 1993).
+#'
 #' **Metrics that are not correlations.** Their distances have no scale that is
 #' common to all points: points of low variance are near to all others. So each
 #' point's smallest distance is first compared with its own null distribution.
@@ -81,12 +88,10 @@
 #'   and the smallest of many p-values need it most. We simulated 40 independent
 #'   points over 20 samples with heavy tails (t, 3 degrees of freedom). With
 #'   `"bonferroni"` at 0.05, 21% of data sets have a false pair. With
-#'   `"spearman"`, or with `p_permutation`, it is about 5%.
-#' * Far tails under `"spearman"`. From 10 samples on, without ties, p-values
-#'   come from the series of [stats::cor.test()] (algorithm AS 89), which may be
-#'   too small. With 10 samples it is 0 from r = 0.94 on, where the exact
-#'   p-value is 1e-4. Among thousands of points, such edges are significant by
-#'   chance. With few samples, use `p_permutation`.
+#'   `"spearman"`, or with `p_permutation`, it is at most 5%.
+#' * Ties under `"spearman"`, as in counts. P-values then come from Student's t,
+#'   which is too small in the far tail, above all with few samples or many
+#'   zeros. Use `p_permutation`.
 #' * Batches and subgroups of samples. They make points depend on each other,
 #'   and such edges are significant. They are not due to chance, but they may
 #'   not be biology either: see `adjust` in [point_options()].
@@ -186,6 +191,12 @@ edge_significance <- function(edges, x, ...,
   }
   if (!is.null(permutations)) {
     null <- permute_and_search(search, permutations, current_env())
+    if (has_own_samples(search)) {
+      pairs$limit <- p_without_missing(
+        r_of_distance(as_small(pairs$distance, TRUE), sign),
+        samples_of_pairs(pairs, search), search$request
+      )
+    }
     added <- c(added, p_of_permutations(pairs, null))
     tested$by_rank <- null$by_rank
   }

@@ -46,17 +46,19 @@ draw_for_search <- function(search, x, permutations, strata,
     strata <- strata[points$samples]
     check_can_permute(strata, call, counted = TRUE)
   }
-  tell_nested(search, strata, permutations)
+  if (is_index(x)) {
+    check_index_strata(search, strata, call)
+  }
+  check_varies_in_strata(search, strata, call)
   draw_permutations(ncol(points$values), permutations, strata)
 }
 
 # If an outcome (or a point) is constant within each stratum, no permutation
-# changes it, and all p_adjusted are 1. With covariates, residuals are permuted,
-# so this does not apply.
-tell_nested <- function(search, strata, permutations) {
+# changes it, and strata among the covariates leave no residuals. `strata` are
+# those of the samples that count, or NULL.
+check_varies_in_strata <- function(search, strata, call) {
   asked <- search$queries$values
-  if (is.null(strata) || permutations == 0 || !is.matrix(asked) ||
-        !is.null(search$options$adjust)) {
+  if (is.null(strata) || !is.matrix(asked)) {
     return(invisible())
   }
   first <- match(strata, strata)
@@ -66,19 +68,40 @@ tell_nested <- function(search, strata, permutations) {
   }
   arg <- if (isTRUE(search$queries$are_outcomes)) "outcome" else "point"
   labels <- asked_names(search)
-  cli::cli_warn(
+  abort_argument(
     c(
-      "In each of {.arg strata} all samples have the same value of
-       {.arg {arg}}: no permutation changes it.",
-      x = "So {.field p_adjusted} is 1, whatever the correlation.",
-      i = if (!is.null(labels)) {
-        "This is so of {first_few(paste0(\"\\\"\", labels[nested], \"\\\"\"))}."
+      "{.arg {arg}} must vary within one of {.arg strata} at least.",
+      x = if (is.null(labels)) {
+        "In each, all samples have the same value."
+      } else {
+        "In each, all samples have the same value of
+         {first_few(paste0(\"\\\"\", labels[nested], \"\\\"\"))}."
       },
-      i = "Where a batch holds one kind of sample only, nothing tells the two
-           apart."
+      i = "Permutations within {.arg strata} do not change such values. If
+           samples of one stratum are of one subject, average them first."
     ),
-    class = "fsknn_nested_strata"
+    call
   )
+}
+
+# The points of an index have been adjusted already, so their covariates must
+# explain the strata.
+check_index_strata <- function(search, strata, call) {
+  covariates <- search$request$adjust
+  if (is.null(strata) || is.null(covariates)) {
+    return(invisible())
+  }
+  both <- cbind(covariates, design_of_strata(strata))
+  kept <- in_core(cpp_covariates(both, search$request$weights), call)$kept
+  if (length(kept) > ncol(covariates)) {
+    abort_argument(
+      c(
+        "{.arg strata} must be among the covariates of an index that has some.",
+        i = "Make it with the strata, too: {.code adjust = ~ age + batch}."
+      ),
+      call
+    )
+  }
 }
 
 # Runs a search and computes its significance. Returns
@@ -94,21 +117,24 @@ judge_nearest <- function(search, drawn, bytes = bytes_at_once,
     search$held <- hold_points(search$points$values, search$request, call)
     on.exit(give_back_held(search$held))
   }
-  judged <- search_permuted(search, drawn, bytes, call)
+  judge <- if (has_own_samples(search)) judge_by_p else search_permuted
+  judged <- judge(search, drawn, bytes, call)
   columns <- list()
   if (has_correlation(search$options$metric)) {
     columns <- analytic_columns(search, judged$found, bytes, call)
   }
-  if (ncol(drawn) > 0) {
-    adjusted <- permutation_p(judged$counts, ncol(drawn))
-    adjusted[] <- t(apply(adjusted, 1, cummax))
-    columns$p_adjusted <- adjusted
-  }
+  columns$p_adjusted <- judged$adjusted
   order <- intersect(c("p_value", "p_adjusted", "fdr"), names(columns))
   list(found = judged$found, columns = columns[order], null = judged$null)
 }
 
 bytes_at_once <- 2^28
+
+# Returns whether each pair has a correlation over its own number of samples, so
+# that p-values are compared instead of distances.
+has_own_samples <- function(search) {
+  can_be_short(search) && has_correlation(search$options$metric)
+}
 
 can_be_held <- function(search) {
   !can_be_short(search) && !is_row_file(search$points$values)
@@ -117,10 +143,9 @@ can_be_held <- function(search) {
 # --- permutations ------------------------------------------------------------
 
 # Searches the outcomes and their permutations together, in one pass over the
-# points unless there are very many. `counts` has, for each outcome and rank,
-# the number of permutations that were at least as extreme. It follows the
-# step-down method of Westfall and Young: each step is over the points not
-# listed before.
+# points unless there are very many. `adjusted` has p_adjusted for each outcome
+# and rank, or is NULL without permutations. It follows the step-down method of
+# Westfall and Young: each step is over the points not listed before.
 search_permuted <- function(search, drawn, bytes, call) {
   outcomes <- search$queries$values
   k <- search$request$k
@@ -166,7 +191,106 @@ search_permuted <- function(search, drawn, bytes, call) {
   if (can_be_short(search)) {
     tell_short_rows(count_short_rows(found, search), search, FALSE)
   }
-  list(found = found, counts = counts, null = if (num_permutations > 0) null)
+  if (num_permutations == 0) {
+    return(list(found = found))
+  }
+  adjusted <- permutation_p(counts, num_permutations)
+  adjusted[] <- t(apply(adjusted, 1, cummax))
+  list(found = found, adjusted = adjusted, null = null)
+}
+
+# Does the same by p-values, as each pair has its own number of samples. The
+# steps are in order of the p-value, over all points: the step-down minP of
+# Westfall and Young. So each permutation needs the p-values of all points.
+judge_by_p <- function(search, drawn, bytes, call) {
+  judged <- search_permuted(search, drawn[, 0, drop = FALSE], bytes, call)
+  num_permutations <- ncol(drawn)
+  if (num_permutations == 0) {
+    return(judged)
+  }
+  found <- judged$found
+  num_outcomes <- nrow(found$index)
+  judged$adjusted <- array(NA_real_, dim(found$index))
+  judged$null <- matrix(0, num_permutations, num_outcomes)
+  colnames(judged$null) <- asked_names(search)
+  at_once <- max(1, floor(bytes / 40 / nrow(search$points$values)))
+  for (outcome in seq_len(num_outcomes)) {
+    asked <- search_for_all(search, outcome)
+    values <- asked$queries$values
+    observed <- p_of_all(asked, TRUE, call)$p
+    order <- order(observed)
+    counts <- 0
+    for (some in stretches_of(num_permutations, at_once)) {
+      rows <- lapply(some, function(by) values[, drawn[, by]])
+      asked$queries$values <- do.call(rbind, rows)
+      all <- p_of_all(asked, FALSE, call)
+      judged$null[some, outcome] <- all$nearest
+      permuted <- matrix(all$p, nrow(observed))[order, , drop = FALSE]
+      for (at in seq_along(some)) {
+        smallest <- rev(cummin(rev(permuted[, at])))
+        counts <- counts + (smallest <= observed[order])
+      }
+    }
+    adjusted <- cummax(permutation_p(counts, num_permutations))
+    judged$adjusted[outcome, ] <-
+      adjusted[match(found$index[outcome, ], order)]
+  }
+  judged
+}
+
+# Returns a search of some outcomes (or points) for all points.
+search_for_all <- function(search, outcomes) {
+  request <- search$request
+  search$queries <- list(
+    values = search$queries$values[outcomes, , drop = FALSE]
+  )
+  search$request$correlation <- FALSE
+  search$request$query_self <- request$query_self[outcomes]
+  search$request$k <- nrow(search$points$values) - length(request$skip) -
+    !is.null(request$query_self)
+  search
+}
+
+# Returns the p-values of all points (rows) for each query (column), and the
+# smallest distance of each query. Points without a p-value have 1. With
+# `rounded`, p-values are a little larger, so that none is missed which is equal
+# in theory.
+p_of_all <- function(asked, rounded, call) {
+  queries <- asked$queries$values
+  self <- asked$request$query_self
+  asked$request$query_self <- if (!is.null(self)) rep(self, nrow(queries))
+  all <- find_all(asked, call)
+  common <- common_samples(asked, queries)
+  p <- array(1, dim(common))
+  nearest <- double(nrow(queries))
+  for (at in seq_len(nrow(queries))) {
+    there <- which(!is.na(all$index[[at]]))
+    index <- all$index[[at]][there]
+    distance <- all$distance[[at]][there]
+    nearest[[at]] <- min(distance, Inf)
+    if (rounded) {
+      distance <- with_rounding(distance, asked$options$metric)
+    }
+    p[index, at] <- p_without_missing(
+      r_of_distance(distance, asked$request$sign), common[index, at],
+      asked$request
+    )
+  }
+  list(p = p, nearest = nearest)
+}
+
+# Returns the number of samples that each point (row) and query (column) have.
+common_samples <- function(search, queries) {
+  (!is.na(search$points$values)) %*% t(!is.na(queries))
+}
+
+# Returns p-values of correlations under na = "pairwise", 1 for those without
+# degrees of freedom.
+p_without_missing <- function(r, num_samples, request) {
+  p <- correlation_p_value(
+    r, num_samples, 0, request$metric, alternative_of_sign(request$sign), TRUE
+  )
+  replace(p, is.na(p), 1)
 }
 
 # Splits 1 to count into ranges of `at_once` numbers. There is one empty range
@@ -327,16 +451,11 @@ undefined_queries <- function(search, call) {
 analytic_columns <- function(search, found, bytes, call) {
   request <- search$request
   num_outcomes <- nrow(found$index)
-  search$request$correlation <- FALSE
-  search$request$k <- nrow(search$points$values) - length(request$skip) -
-    !is.null(request$query_self)
-  at_once <- max(1, floor(bytes / 20 / search$request$k))
+  at_once <- max(1, floor(bytes / 20 / nrow(search$points$values)))
   p_value <- fdr <- found$correlation
   listed <- seq_len(ncol(p_value))
   for (some in stretches_of(num_outcomes, at_once)) {
-    asked <- search
-    asked$queries <- list(values = search$queries$values[some, , drop = FALSE])
-    asked$request$query_self <- request$query_self[some]
+    asked <- search_for_all(search, some)
     all <- find_all(asked, call)
     for (at in seq_along(some)) {
       p_of <- p_of_outcome(search, asked$queries$values[at, ])
@@ -360,7 +479,7 @@ p_of_outcome <- function(search, outcome) {
   request <- search$request
   pairwise <- can_be_short(search)
   num_samples <- if (pairwise) {
-    as.vector((!is.na(search$points$values)) %*% !is.na(outcome))
+    as.vector(common_samples(search, t(outcome)))
   } else {
     length(outcome)
   }

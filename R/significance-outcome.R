@@ -179,7 +179,7 @@ outcomes_told <- function(outcome, x, search, call) {
 # Returns one outcome over the samples that count.
 outcome_row <- function(values, label, search, call) {
   points <- search$points
-  samples <- points$samples %||% seq_len(ncol(points$values))
+  samples <- samples_that_count(points)
   arg <- if (label == "outcome") label else paste0("outcome$", label)
   check_outcome_type(values, arg, call)
   values <- match_names(values, points$features, arg, "features", call)
@@ -233,6 +233,11 @@ outcome_row <- function(values, label, search, call) {
   row
 }
 
+# Returns the user's numbers of the samples that count.
+samples_that_count <- function(points) {
+  points$samples %||% seq_len(ncol(points$values))
+}
+
 check_outcome_type <- function(values, arg, call) {
   good <- inherits(values, "Surv") || is.factor(values) || is_text(values) ||
     is_number_like(values) && !is.object(values) && is.null(dim(values))
@@ -283,7 +288,7 @@ design_for_outcome <- function(search) {
     return(NULL)
   }
   points <- search$points
-  samples <- points$samples %||% seq_len(ncol(points$values))
+  samples <- samples_that_count(points)
   design <- design_of(search$covariates, ranked = FALSE, samples)
   if (ncol(design) > 0) design
 }

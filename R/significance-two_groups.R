@@ -20,10 +20,9 @@ take_two_groups <- function(x, groups, strata, permuted, options,
       strata, x, num_samples, permuted, input = options$input, call = call
     )
     if (!is.null(options$adjust)) {
-      check_strata_alone(strata, call)
       points <- take_points(x, options$input, "x", call)
       options$adjust$covariates <- read_covariates(
-        options$adjust, x, points, options$input, call
+        with_strata(options, strata)$adjust, x, points, options$input, call
       )
     }
     taken <- list(
@@ -120,20 +119,6 @@ abort_no_metafeatures <- function(call) {
   )
 }
 
-# Residuals have no differences between groups, but those between strata that
-# have other shares of the groups.
-check_strata_alone <- function(strata, call) {
-  if (!is.null(strata)) {
-    abort_argument(
-      c(
-        "{.arg strata} can't be given with {.arg adjust}.",
-        i = "Adjust for the strata, too: {.code adjust = ~ age + batch}."
-      ),
-      call
-    )
-  }
-}
-
 # Returns a factor with two levels, NA for samples in neither.
 check_groups <- function(groups, x, num_samples, options, call) {
   if (is.null(groups)) {
@@ -187,6 +172,7 @@ drop_groupless <- function(taken, call) {
   frame <- options$adjust$covariates$frame
   if (!is.null(frame)) {
     options$adjust$covariates$frame <- frame[keep, , drop = FALSE]
+    options$adjust$covariates["strata"] <- list(taken$strata[keep])
   }
   list(
     x = values, labels = taken$labels[keep], names = taken$names,
@@ -249,27 +235,33 @@ standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
   # The scale does not matter: the result is divided by its spread.
   values <- values / unit_of_rows(values)
   strata <- strata %||% rep(1L, ncol(values))
+  strata <- match(strata, unique(strata))
   in_second <- as.double(labels == 2)
-  away <- in_second - weighted_by(strata, weights, t(in_second))
-  difference <- values %*% t(away * weights) / sum(weights * away^2)
-  values <- values - difference %*% in_second
-  left <- values - weighted_by(strata, weights, values)
-  values <- values - as.vector(values %*% weights) / sum(weights)
-  for (group in 1:2) {
-    at <- which(labels == group)
-    spread <- sqrt(
-      as.vector(left[, at, drop = FALSE]^2 %*% weights[at]) / sum(weights[at])
-    )
-    # Isolated points have no spread.
-    spread[spread == 0] <- 1
-    values[, at] <- values[, at] / spread
+  away <- in_second - as.vector(weighted_by(strata, weights, t(in_second)))
+  without <- function(precision) {
+    difference <- ((values * precision) %*% (away * weights)) /
+      (precision %*% (weights * away^2))
+    values - as.vector(difference) %o% in_second
   }
-  values
+  spreads_of <- function(values) {
+    left <- values - weighted_by(strata, weights, values)
+    group_spreads(left, labels, strata, weights)
+  }
+  moved <- without(array(1, dim(values)))
+  spreads <- spreads_of(moved)
+  if (max(strata) > 1) {
+    # The difference in a noisy stratum is known less well.
+    moved <- without(1 / spreads$strata[, strata])
+    spreads <- spreads_of(moved)
+  }
+  moved <- moved - as.vector(moved %*% weights) / sum(weights)
+  moved / spreads$groups[, labels]
 }
 
 # Returns the residuals of each group, with a spread of 1. They are permuted
-# where there are covariates. Isolated points have no spread.
-residuals_of_groups <- function(values, labels, designs, weights) {
+# where there are covariates, among which are the strata. Isolated points have
+# no spread.
+residuals_of_groups <- function(values, labels, designs, strata, weights) {
   storage.mode(values) <- "double"
   values <- values / unit_of_rows(values)
   weights <- weights %||% rep(1, ncol(values))
@@ -278,13 +270,64 @@ residuals_of_groups <- function(values, labels, designs, weights) {
     fit <- stats::lm.wfit(
       cbind(1, designs[[group]][at, ]), t(values[, at]), weights[at]
     )
-    residuals <- t(fit$residuals)
-    spread <- sqrt(rowMeans(residuals^2))
-    spread[spread == 0] <- 1
-    values[, at] <- residuals / spread
+    values[, at] <- t(fit$residuals)
   }
-  values
+  equal <- rep(1, ncol(values))
+  strata <- strata %||% equal
+  strata <- match(strata, unique(strata))
+  values / group_spreads(values, labels, strata, equal)$groups[, labels]
 }
+
+# Estimates spreads of each point (row) by its residuals. The result has
+#   groups   the standard deviation in each group (column), up to a factor
+#   strata   a moderated variance in each stratum (column)
+# A group may have more samples of a noisy stratum. So the variance is modelled
+# as a factor of the group times a factor of the stratum. Both are those of
+# maximum likelihood for normal residuals. With one stratum, the first is the
+# root mean square. `strata` are numbered from 1.
+group_spreads <- function(left, labels, strata, weights) {
+  squares <- total <- list()
+  for (group in 1:2) {
+    in_stratum <- outer(strata, seq_len(max(strata)), `==`) *
+      (weights * (labels == group))
+    squares[[group]] <- left^2 %*% in_stratum
+    total[[group]] <- colSums(in_stratum)
+  }
+  both <- rep(total[[1]] + total[[2]], each = nrow(left))
+  of_stratum <- array(1, dim(squares[[1]]))
+  before <- 0
+  for (time in seq_len(most_spread_steps)) {
+    # A stratum without any spread says nothing about the groups.
+    known <- of_stratum > 0
+    of_group <- vapply(1:2, function(group) {
+      terms <- replace(squares[[group]] / of_stratum, !known, 0)
+      rowSums(terms) / pmax(as.vector(known %*% total[[group]]), 1e-300)
+    }, double(nrow(left)))
+    # Isolated points have no spread.
+    of_group <- matrix(of_group, ncol = 2)
+    of_group[of_group == 0] <- 1
+    if (max(abs(log(of_group) - before)) < 1e-9) {
+      break
+    }
+    before <- log(of_group)
+    of_stratum <- (squares[[1]] / of_group[, 1] +
+                     squares[[2]] / of_group[, 2]) / both
+  }
+  # Few samples may have a variance near 0. That of all samples counts as some
+  # more of them.
+  of_all <- rowSums(of_stratum * both) / sum(weights)
+  of_all[of_all == 0] <- 1
+  list(
+    groups = sqrt(of_group),
+    strata = (of_stratum * both + of_all * prior_samples) /
+      (both + prior_samples)
+  )
+}
+
+# The steps converge in a few, because groups share most strata.
+most_spread_steps <- 200
+
+prior_samples <- 4
 
 # Replaces each value by the weighted mean of its row over the samples of its
 # stratum.

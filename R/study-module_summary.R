@@ -26,7 +26,8 @@
 #' [nearest_to()] with `sign = "absolute"`, that is, two-sided. The null
 #' hypothesis of `p_value` and `p_adjusted` is that the outcome is independent
 #' of the eigengenes. With `strata`, the permutations for `p_adjusted` are
-#' within each stratum, and `p_value` ignores strata.
+#' within each stratum. `p_value` ignores strata without `adjust`. With it, they
+#' are covariates.
 #' * `p_value` is analytic, and assumes values that are nearly normal under
 #'   `"pearson"` and `"bicor"`. It is valid only for a module chosen in advance.
 #' * `p_adjusted` is family-wise over all modules, by Westfall and Young's
@@ -296,6 +297,7 @@ outcomes_of_modules <- function(found, outcome, x, points, options,
     table <- feature_table(x, options$input)
     options$adjust["data"] <- list(if (!is.null(table)) without_names(table))
   }
+  options <- with_strata(options, strata)
   options[c("input", "sign", "constant", "na")] <- list(
     check_input(), "absolute", "error", "error"
   )

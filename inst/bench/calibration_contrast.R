@@ -64,6 +64,22 @@ simulations <- list(
       outer(rnorm(num_points), groups == 2)
     list(x = x, groups = groups, strata = strata)
   },
+  "modules, strata of standard deviations 1 and 4, unevenly mixed" =
+    function() {
+      strata <- c(rep(1:2, c(14, 6)), rep(1:2, c(6, 14)))
+      list(
+        x = draw(40) * rep(c(1, 4)[strata], each = num_points),
+        groups = two_groups(20, 20), strata = strata
+      )
+    },
+  "the same, with shifts and a covariate" = function() {
+    strata <- c(rep(1:2, c(14, 6)), rep(1:2, c(6, 14)))
+    age <- rnorm(40) + strata
+    x <- draw(40) * rep(c(1, 4)[strata], each = num_points) +
+      outer(rnorm(num_points), strata == 2) + outer(rnorm(num_points), age)
+    list(x = x, groups = two_groups(20, 20), strata = strata,
+         adjust = cbind(age))
+  },
   "modules, two covariates with other effects in each group, 10 and 12" =
     function() {
       groups <- two_groups(10, 12)

@@ -64,6 +64,18 @@ confounded <- function(num_samples, ...) {
   )
 }
 
+# Batches (pairs of samples, or three of some size) that shift all points, the
+# outcome and a covariate.
+shifted <- function(batch) {
+  shift <- rnorm(max(batch), sd = 2)
+  points <- matrix(rnorm(max(batch) * num_points), num_points)
+  list(
+    x = draw(length(batch)) + 2 * points[, batch],
+    outcome = rnorm(length(batch)) + shift[batch],
+    adjust = rnorm(length(batch)) + rnorm(max(batch))[batch], strata = batch
+  )
+}
+
 # Each gives x, outcome, further arguments, and `true`, the points that have to
 # do with the outcome.
 designs <- list(
@@ -102,6 +114,15 @@ designs <- list(
     x[sample(length(x), length(x) / 10)] <- NA
     list(x = x, outcome = rnorm(30), na = "pairwise", min_pairs = 10)
   },
+  "points with 5 of 40 samples, and one with all that follows" = function() {
+    outcome <- rnorm(40)
+    x <- draw(40, 1)
+    x[1, ] <- x[1, ] + 2 * outcome
+    for (row in 2:num_points) {
+      x[row, sample(40, 35)] <- NA
+    }
+    list(x = x, outcome = outcome, na = "pairwise", min_pairs = 5, true = 1)
+  },
   "modules, three batches that shift all, strata" = function() {
     batch <- rep(1:3, c(8, 10, 12))
     x <- draw(30) + matrix(rnorm(3 * num_points), num_points)[, batch]
@@ -111,6 +132,12 @@ designs <- list(
     batch <- rep(1:3, c(8, 10, 12))
     x <- draw(30) + matrix(rnorm(3 * num_points), num_points)[, batch]
     list(x = x, outcome = rnorm(30) + 2 * batch)
+  },
+  "modules, three batches that shift all and a covariate, strata" = function() {
+    shifted(rep(1:3, c(8, 10, 12)))
+  },
+  "modules, 15 pairs that differ in all and a covariate, strata" = function() {
+    shifted(rep(1:15, 2))
   },
   "modules, survival, 60 samples, 2 of 5 censored" = function() {
     list(x = draw(60), outcome = censored(60), sign = "absolute")

@@ -66,6 +66,17 @@ test_that("strata keep batches from counting as outcome", {
   expect_gt(calibrate(function() batches(FALSE), 4, 30)$family, 15)
 })
 
+test_that("strata that shift all, beside a covariate, are adjusted for", {
+  expect_calibrated(function() {
+    batch <- rep(1:3, c(7, 8, 9))
+    list(
+      x = modules(24) + 2 * matrix(stats::rnorm(120), 40)[, batch],
+      outcome = stats::rnorm(24) + 2 * batch,
+      adjust = stats::rnorm(24) + batch, strata = batch
+    )
+  }, 6)
+})
+
 test_that("survival with censoring is calibrated", {
   skip_if_not_installed("survival")
   expect_calibrated(function() {

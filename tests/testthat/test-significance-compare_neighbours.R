@@ -134,25 +134,46 @@ test_that("edges are those of both graphs, with r in both groups", {
   )
 })
 
-# Uses least squares instead of sums within strata.
+# Uses lm() and a numerical optimum instead of sums within strata.
 naive_standard <- function(x, groups, strata) {
   second <- as.double(groups == groups[[length(groups)]])
   strata <- strata %||% rep("one", ncol(x))
   design <- cbind(second = second, outer(strata, unique(strata), `==`))
-  fit <- stats::lm.fit(design, t(x))
-  shifted <- x - outer(fit$coefficients["second", ], second)
-  centred <- shifted - rowMeans(shifted)
-  left <- t(fit$residuals)
-  for (group in 0:1) {
-    at <- second == group
-    centred[, at] <- centred[, at] / sqrt(rowMeans(left[, at]^2))
+  count <- tabulate(match(strata, strata))[match(strata, strata)]
+  z <- x
+  for (row in seq_len(nrow(x))) {
+    precision <- rep(1, ncol(x))
+    for (time in 1:2) {
+      difference <- stats::lm.wfit(design, x[row, ], precision)$coefficients[[1]]
+      shifted <- x[row, ] - difference * second
+      left <- shifted - stats::ave(shifted, strata)
+      spread <- naive_spreads(t(left), second, strata)[1, second + 1]
+      variance <- stats::ave((left / spread)^2, strata)
+      precision <- (count + 4) / (count * variance + 4 * mean(variance))
+    }
+    z[row, ] <- (shifted - mean(shifted)) / spread
   }
-  centred
+  z
+}
+
+# Returns spreads of the groups, 1 for the first. The second has the maximum
+# likelihood of normal residuals, with a spread of its own in each stratum.
+naive_spreads <- function(left, second, strata) {
+  deviance <- function(log_ratio, row) {
+    scaled <- left[row, ] / exp(log_ratio * second)
+    variances <- stats::ave(scaled^2, strata)
+    sum(log(variances)) + 2 * log_ratio * sum(second)
+  }
+  cbind(1, exp(vapply(seq_len(nrow(left)), function(row) {
+    stats::optimize(deviance, c(-5, 5), row = row, tol = 1e-10)$minimum
+  }, 0)))
 }
 
 test_that("permutations search again, and p-values are by definition", {
   data <- contrast_data(24, c(9, 12))
-  strata <- rep_len(c("x", "y", "z"), 21)
+  # The groups have other shares of the strata, whose spreads differ.
+  strata <- rep(c("x", "y", "z", "x", "y", "z"), c(5, 2, 2, 2, 3, 7))
+  data$x <- data$x * rep(ifelse(strata == "z", 4, 1), each = 24)
   for (groups_in in list(NULL, strata)) {
     set.seed(5)
     found <- compare_neighbours(
@@ -394,6 +415,69 @@ test_that("covariates are those of each group, and residuals are permuted", {
   }
 })
 
+test_that("strata are among the covariates, and their spreads may differ", {
+  data <- contrast_data(24, c(12, 15))
+  second <- data$groups == "b"
+  strata <- rep(c("x", "y", "x", "y"), c(8, 4, 4, 11))
+  age <- random_matrix(1, 27, 7)[1, ]
+  x <- data$x * rep(ifelse(strata == "y", 3, 1), each = 24) +
+    outer(1:24 / 8, age) + outer(24:1, strata == "y")
+  set.seed(5)
+  found <- compare_neighbours(
+    x, data$groups, k = 4, permutations = 20, adjust = age, strata = strata,
+    backend = "cpu"
+  )
+  covariates <- cbind(age, strata == "y")
+  residuals <- naive_residuals(x, data$groups, covariates)
+  columns <- c("shared", "jaccard", "rbo", "correlation_1", "correlation_2")
+  expect_equal(
+    found$points[columns],
+    naive_contrast(residuals, data$groups, 4)$points[columns],
+    tolerance = 1e-10
+  )
+  set.seed(5)
+  drawn <- draw_permutations(27, 20, strata)
+  equal <- residuals / naive_spreads(residuals, second, strata)[, second + 1]
+  rbo <- vapply(1:20, function(at) {
+    moved <- residuals
+    moved[, drawn[, at]] <- equal
+    moved <- naive_residuals(moved, data$groups, covariates)
+    naive_contrast(moved, data$groups, 4)$points$rbo
+  }, double(24))
+  expect_equal(found$points$rbo_expected, rowMeans(rbo), tolerance = 1e-9)
+  # Samples of no group are in no stratum.
+  some <- replace(data$groups, c(2, 20), NA)
+  ask <- function(at, groups) {
+    withr::with_seed(3, compare_neighbours(
+      x[, at], groups, k = 4, permutations = 9, adjust = age[at],
+      strata = strata[at], backend = "cpu"
+    ))
+  }
+  expect_identical(
+    ask(1:27, some), ask(setdiff(1:27, c(2, 20)), data$groups[-c(2, 20)])
+  )
+})
+
+test_that("a stratum of one sample changes no ratio of spreads", {
+  left <- random_matrix(5, 12, seed = 3)
+  labels <- rep(1:2, 6)
+  strata <- rep(1:2, c(5, 7))
+  ratio <- function(...) {
+    spreads <- group_spreads(...)$groups
+    spreads[, 2] / spreads[, 1]
+  }
+  expected <- ratio(left, labels, strata, rep(1, 12))
+  more <- c(strata, 3, 4)
+  for (last in list(c(0, 0), c(9, 0.1))) {
+    both <- cbind(left, last[[1]], last[[2]])
+    expect_equal(ratio(both, c(labels, 1, 2), more, rep(1, 14)), expected)
+  }
+  expect_identical(
+    group_spreads(0 * left, labels, strata, rep(1, 12))$groups,
+    matrix(1, 5, 2)
+  )
+})
+
 test_that("effects of covariates change no p-value, whatever the group", {
   data <- contrast_data()
   age <- random_matrix(1, 31, 8)[1, ]
@@ -454,7 +538,6 @@ test_that("covariates that can't be used here are errors", {
   groups <- contrast_data()$groups
   age <- (1:31)^2
   expect_messages({
-    compare_neighbours(x, groups, 5, adjust = age, strata = gl(2, 1, 31))
     compare_neighbours(list(x[, 1:14], x[, 15:31]), k = 5, adjust = age)
     compare_neighbours(x, groups, 5, "spearman", adjust = age)
     compare_neighbours(x, groups, 5, "bicor", adjust = age)

@@ -29,10 +29,10 @@ test_that("Pearson's is cor.test()'s, also far out in the tail", {
   expect_equal(found, known$p.value, tolerance = 1e-9)
 })
 
-test_that("Spearman's is cor.test()'s: counted, by Edgeworth, beyond", {
+test_that("Spearman's is cor.test()'s where that is exact", {
   set.seed(2)
-  for (num in c(2:12, 30, 295, 1290, 1291)) {
-    worst <- vapply(seq_len(if (num < 13) 3 else 1), function(times) {
+  for (num in 2:9) {
+    worst <- vapply(1:3, function(times) {
       x <- sample(num)
       max(
         from_cor_test(x, sample(num), "spearman"),
@@ -44,6 +44,87 @@ test_that("Spearman's is cor.test()'s: counted, by Edgeworth, beyond", {
     expect_lt(from_cor_test(x, x, "spearman"), 1e-12)
     expect_lt(from_cor_test(x, rev(x), "spearman"), 1e-12)
   }
+})
+
+test_that("Spearman's is exact for up to 18 samples, in the far tail, too", {
+  for (num in c(10, 11)) {
+    r <- 1 - 6 * seq(0, (num^3 - num) / 3, by = 2) / (num^3 - num)
+    for (alternative in alternatives) {
+      expect_equal(
+        correlation_p_value(r, num, 0, "spearman", alternative),
+        naive_spearman_p(r, num, alternative), tolerance = 1e-12
+      )
+    }
+  }
+  for (num in 10:18) {
+    counts <- spearman_counts(num)
+    r <- 1 - 12 * (seq_along(counts) - 1) / (num^3 - num)
+    expect_identical(sum(counts), factorial(num))
+    moment <- function(power) sum(r^power * counts) / factorial(num)
+    expect_equal(moment(2), 1 / (num - 1))
+    # David, Kendall and Stuart (1951) give the fourth moment.
+    expect_equal(
+      moment(4), 3 * (25 * num^3 - 38 * num^2 - 35 * num + 72) /
+        (25 * num * (num + 1) * (num - 1)^3)
+    )
+    expect_equal(
+      correlation_p_value(1, num, 0, "spearman", "greater"), 1 / factorial(num)
+    )
+  }
+})
+
+# Estimates P(R >= r) by permutations that prefer large R, and their weights.
+# `tilt` is the strength of this preference.
+tail_by_sampling <- function(r, num, tilt, times) {
+  score <- seq_len(num) - (num + 1) / 2
+  score <- score / sqrt(sum(score^2))
+  free <- matrix(1, times, num)
+  weight <- rep(1, times)
+  found <- double(times)
+  for (place in order(-abs(score))) {
+    chance <- exp(tilt * num * score[[place]] * score)
+    below <- t(apply(free * rep(chance, each = times), 1, cumsum))
+    drawn <- stats::runif(times) * below[, num]
+    taken <- pmin(rowSums(below < drawn) + 1, num)
+    weight <- weight * below[, num] / chance[taken] / rowSums(free)
+    found <- found + score[[place]] * score[taken]
+    free[cbind(seq_len(times), taken)] <- 0
+  }
+  values <- weight * (found >= r - 1e-9)
+  c(mean(values), stats::sd(values) / sqrt(times))
+}
+
+test_that("beyond, Spearman's is between the exact one and not much more", {
+  for (num in 14:18) {
+    counts <- spearman_counts(num)
+    r <- 1 - 12 * (seq_along(counts) - 1) / (num^3 - num)
+    exact <- cumsum(counts) / factorial(num)
+    ratio <- spearman_beta(r, num) / exact
+    expect_gte(min(ratio[exact <= 0.5]), 1)
+    expect_gte(min(ratio), 1 - 1e-4)
+    expect_lte(max(ratio[exact >= 1e-4]), 2)
+    expect_lte(max(ratio[exact >= 1e-6]), 20)
+  }
+  withr::local_seed(7)
+  for (tail in list(c(0.6, 0.9, 1.2), c(0.75, 1.5, 2), c(0.85, 2.1, 20))) {
+    r <- 1 - 12 * round((25^3 - 25) * (1 - tail[[1]]) / 12) / (25^3 - 25)
+    sampled <- tail_by_sampling(r, 25, tail[[2]], 4000)
+    expect_lt(sampled[[2]] / sampled[[1]], 0.1)
+    p <- correlation_p_value(r, 25, 0, "spearman", "greater")
+    expect_gte(p, sampled[[1]] - 4 * sampled[[2]])
+    expect_lte(p, tail[[3]] * (sampled[[1]] + 4 * sampled[[2]]))
+  }
+  for (num in c(19, 100, 200)) {
+    expect_gte(
+      correlation_p_value(1, num, 0, "spearman", "greater"),
+      exp(-lgamma(num + 1))
+    )
+  }
+  # Student's t is its limit.
+  r <- (0:6) / sqrt(5000 - 1)
+  p <- correlation_p_value(r, 5000, 0, "spearman", "greater")
+  expect_equal(p / r_to_p(r, 5000 - 2, "greater"), rep(1, 7), tolerance = 0.02)
+  expect_equal(correlation_p_value(-r, 5000, 0, "spearman", "less"), p)
 })
 
 test_that("Spearman's with ties is cor.test()'s, told of them or not", {
@@ -70,7 +151,7 @@ test_that("Spearman's with ties is cor.test()'s, told of them or not", {
 })
 
 test_that("what permutations are counted are all of them", {
-  for (num in 1:7) {
+  for (num in 2:7) {
     all <- permutations_of(num)
     sums <- colSums((all - seq_len(num))^2)
     most <- (num^3 - num) / 3

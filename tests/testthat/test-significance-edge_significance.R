@@ -9,10 +9,16 @@ paired_rows <- function(n = 40, d = 20, seed = 2) {
   x
 }
 
-# Returns p of every pair by cor.test(), from < to.
+# Returns p of every pair by cor.test(), from < to. Its p-values of Spearman's
+# correlation are not exact for more than nine samples: see
+# test-significance-correlation_p.R.
 all_pairs_p <- function(x, method, alternative) {
   pairs <- utils::combn(nrow(x), 2)
   p <- apply(pairs, 2, function(at) {
+    if (method == "spearman") {
+      r <- stats::cor(x[at[1], ], x[at[2], ], method = method)
+      return(correlation_p_value(r, ncol(x), 0, method, alternative, FALSE))
+    }
     suppressWarnings(stats::cor.test(
       x[at[1], ], x[at[2], ], method = method, alternative = alternative
     ))$p.value
@@ -390,5 +396,52 @@ test_that("a point's own null is as good for distances of any magnitude", {
   expected <- ask(1)
   for (power in c(-1000, -600, 600, 1000)) {
     expect_identical(ask(2^power), expected)
+  }
+})
+
+test_that("with missing values the smallest p-value of each point counts", {
+  withr::local_seed(11)
+  x <- matrix(stats::rnorm(30 * 24), 30)
+  x[2, ] <- x[1, ] + 0.6 * x[2, ]
+  # Half of the points have few samples.
+  for (row in 16:30) {
+    x[row, sample(24, 16)] <- NA
+  }
+  x[5, 3] <- NA
+  for (sign in c("signed", "absolute", "negative")) {
+    alternative <- alternative_of_sign(sign)
+    p_of <- function(x) {
+      p <- matrix(1, 30, 30)
+      for (at in asplit(utils::combn(30, 2), 2)) {
+        there <- !is.na(x[at[[1]], ]) & !is.na(x[at[[2]], ])
+        if (sum(there) >= 4) {
+          p[at[[1]], at[[2]]] <- p[at[[2]], at[[1]]] <- stats::cor.test(
+            x[at[[1]], ], x[at[[2]], ], alternative = alternative
+          )$p.value
+        }
+      }
+      p
+    }
+    edges <- knn_graph(
+      x, 2, sign = sign, na = "pairwise", min_pairs = 4, backend = "cpu"
+    )
+    set.seed(3)
+    found <- edge_significance(
+      edges, x, permutations = 9, na = "pairwise", min_pairs = 4,
+      backend = "cpu"
+    )
+    set.seed(3)
+    nearest <- vapply(1:9, function(at) {
+      apply(p_of(permute_within_points(x)), 1, min)
+    }, double(30))
+    own <- p_of(x)[cbind(as.integer(found$from), as.integer(found$to))]
+    count <- function(null) permutation_p(sum(null), 9)
+    for (at in seq_along(own)) {
+      below <- nearest <= own[[at]] + 1e-11
+      expect_identical(found$p_permutation[[at]], count(colSums(below) > 0))
+      expect_identical(
+        found$p_from[[at]], count(below[as.integer(found$from[[at]]), ])
+      )
+    }
   }
 })

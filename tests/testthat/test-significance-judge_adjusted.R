@@ -65,6 +65,70 @@ test_that("with covariates residuals are permuted, and adjusted again", {
   }
 })
 
+test_that("strata are among the covariates", {
+  data <- followed(num_samples = 18)
+  strata <- rep(c("u", "v", "w"), c(7, 6, 5))
+  age <- drop(random_matrix(1, 18, seed = 19)) + (strata == "v")
+  x <- data$x + outer(sin(1:60), 2 * (strata == "w"))
+  outcome <- data$outcome + 2 * (strata == "u") + age
+  design <- cbind(age, strata == "v", strata == "w")
+  for (backend in backends_here()) {
+    set.seed(14)
+    found <- nearest_to(
+      x, k = 6, outcome = outcome, permutations = 60, adjust = age,
+      strata = strata, backend = backend
+    )
+    known <- naive_adjusted_for(
+      x, outcome, design, 6, drawn_by(14, 18, 60, strata)
+    )
+    expect_identical(found$index, known$index)
+    expect_equal(found$p_adjusted, known$p)
+    expect_equal(drop(attr(found, "null")), known$null, tolerance = 1e-10)
+    expect_identical(attr(found, "num_covariates"), 3L)
+    slopes <- vapply(found$index, function(at) {
+      fit <- stats::lm(outcome ~ x[at, ] + design)
+      stats::pt(summary(fit)$coefficients[2, 3], 18 - 5, lower.tail = FALSE)
+    }, 0)
+    expect_equal(found$p_value, slopes, tolerance = 1e-10)
+  }
+  ask <- function(x, ...) {
+    withr::with_seed(14, as.data.frame(nearest_to(
+      x, k = 6, outcome = outcome, permutations = 60, strata = strata,
+      backend = "cpu", ...
+    )))
+  }
+  expected <- ask(x, adjust = age)
+  # Strata that are covariates already count once.
+  both <- data.frame(age, batch = strata)
+  expect_equal(ask(x, adjust = both), expected)
+  expect_equal(ask(knn_index(x, adjust = both, backend = "cpu")), expected)
+  # Samples of weight 0 have no strata.
+  more <- cbind(x, x[, 1:2])
+  outcome <- c(outcome, 5, 6)
+  strata <- c(strata, "u", "z")
+  expect_equal(
+    ask(more, adjust = c(age, 7, 9), weights = rep(1:0, c(18, 2))), expected
+  )
+})
+
+test_that("strata that residuals can't be permuted in are errors", {
+  x <- followed(num_samples = 12)$x
+  strata <- rep(1:4, each = 3)
+  plate <- rep(c(0, 1, 0, 1), each = 3)
+  age <- cos(1:12)
+  ask <- function(x, outcome, ...) {
+    nearest_to(x, outcome = outcome, k = 3, permutations = 9, ...)
+  }
+  index <- knn_index(x, adjust = age, backend = "cpu")
+  expect_messages({
+    ask(x, plate, adjust = age, strata = strata)
+    ask(x, list(years = sin(1:12), plate = plate), adjust = age,
+        strata = strata)
+    ask(x, sin(1:12), adjust = random_matrix(12, 6), strata = gl(6, 2))
+    ask(index, sin(1:12), strata = strata)
+  })
+})
+
 test_that("permuted residuals that covariates explain count as extreme", {
   # Each batch has two samples with opposite residuals. A permutation may put
   # equal ones in a batch, which leaves no residual.

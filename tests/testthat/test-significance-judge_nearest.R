@@ -113,7 +113,7 @@ test_that("fdr is qvalue's where no point is taken for a true one", {
   )
 })
 
-test_that("p_value is cor.test()'s, fdr that of all points", {
+test_that("p_value is cor.test()'s or exact, fdr that of all points", {
   data <- followed()
   num <- nrow(data$x)
   for (backend in backends_here()) {
@@ -123,12 +123,14 @@ test_that("p_value is cor.test()'s, fdr that of all points", {
           data$x, k = num, metric = method, sign = sign,
           outcome = data$outcome, permutations = 0, backend = backend
         )
+        alternative <- alternative_of_sign(sign)
         known <- apply(data$x, 1, function(row) {
+          if (method == "spearman") {
+            r <- stats::cor(row, data$outcome, method = method)
+            return(naive_spearman_p(r, 11, alternative))
+          }
           stats::cor.test(
-            row, data$outcome, method = method,
-            alternative = c(
-              signed = "greater", absolute = "two.sided", negative = "less"
-            )[[sign]]
+            row, data$outcome, alternative = alternative
           )$p.value
         })
         expect_equal(
@@ -327,6 +329,66 @@ test_that("with missing values each pair has its own degrees of freedom", {
   )
 })
 
+# Returns the p-value of each row with y over the samples that both have.
+pairwise_p <- function(x, y, alternative) {
+  apply(x, 1, function(row) {
+    stats::cor.test(row, y, alternative = alternative)$p.value
+  })
+}
+
+test_that("with missing values p_adjusted is the step-down of p-values", {
+  data <- followed(num_samples = 16)
+  x <- data$x
+  withr::with_seed(7, {
+    x[sample(length(x), 200)] <- NA
+    x[31:60, ][sample(480, 200)] <- NA
+  })
+  outcome <- replace(data$outcome, 3, NA)
+  drawn <- drawn_by(8, 16, 40)
+  for (backend in backends_here()) {
+    for (sign in c("signed", "absolute", "negative")) {
+      alternative <- alternative_of_sign(sign)
+      set.seed(8)
+      found <- nearest_to(
+        x, k = 12, outcome = outcome, permutations = 40, na = "pairwise",
+        min_pairs = 4, sign = sign, backend = backend
+      )
+      p <- pairwise_p(x, outcome, alternative)
+      null <- apply(drawn, 2, function(by) {
+        pairs <- colSums(!is.na(t(x)) & !is.na(outcome[by]))
+        replace(pairwise_p(x, outcome[by], alternative), pairs < 4, 1)
+      })
+      order <- order(p)
+      steps <- vapply(seq_along(order), function(at) {
+        rest <- null[order[at:60], , drop = FALSE]
+        permutation_p(sum(apply(rest, 2, min) <= p[order[[at]]] + 1e-12), 40)
+      }, 0)
+      expect_equal(
+        found$p_adjusted, cummax(steps)[match(found$index, order)]
+      )
+    }
+  }
+})
+
+test_that("points with few samples don't hide one with many", {
+  withr::local_seed(9)
+  x <- matrix(stats::rnorm(200 * 40), 200)
+  outcome <- stats::rnorm(40)
+  x[1, ] <- outcome + 0.5 * x[1, ]
+  for (row in 2:200) {
+    x[row, ] <- replace(NA * x[row, ], sample(40, 5), stats::rnorm(5))
+  }
+  ask <- function(...) {
+    nearest_to(x, permutations = 99, na = "pairwise", backend = "cpu", ...)
+  }
+  found <- ask(outcome = outcome, k = 199)
+  expect_lte(found$p_adjusted[found$index == 1], 0.02)
+  # A point is not compared with itself.
+  of_point <- ask(point = 1, k = 5)
+  expect_false(1L %in% of_point$index)
+  expect_false(anyNA(of_point$p_adjusted))
+})
+
 test_that("where points are is no matter: metafeatures, a file, a container", {
   parts <- random_matrix(9, 10, seed = 12)
   rownames(parts) <- letters[1:9]
@@ -398,22 +460,18 @@ test_that("wrong permutations are errors that say what can be done", {
   })
 })
 
-test_that("strata that hold one value each are told of", {
+test_that("strata that hold one value each are an error", {
   x <- random_matrix(20, 12)
   strata <- rep(1:4, each = 3)
-  ask <- function(outcome, ...) {
-    nearest_to(x, outcome = outcome, k = 3, permutations = 9, strata = strata, ...)
+  ask <- function(outcome) {
+    nearest_to(x, outcome = outcome, k = 3, permutations = 9, strata = strata)
   }
   nested <- rep(c(0, 1, 0, 1), each = 3)
-  expect_messages(found <- ask(nested))
-  expect_identical(found$p_adjusted, c(1, 1, 1))
-  expect_messages(found <- ask(data.frame(years = sin(1:12), plate = nested)))
-  # An outcome that varies within a stratum, or is permuted as residuals, can
-  # change.
-  expect_no_warning(ask(replace(nested, 1, 1)))
-  expect_no_warning(ask(nested, adjust = ~ age, data = data.frame(age = cos(1:12))))
-  expect_warning(
-    nearest_to(rbind(nested, x), 1, k = 3, permutations = 9, strata = strata),
-    class = "fsknn_nested_strata"
-  )
+  expect_messages({
+    ask(nested)
+    ask(data.frame(years = sin(1:12), plate = nested))
+    nearest_to(rbind(nested, x), 1, k = 3, permutations = 9, strata = strata)
+  })
+  # An outcome that varies within one stratum can change.
+  expect_identical(nrow(ask(replace(nested, 1, 1))), 3L)
 })

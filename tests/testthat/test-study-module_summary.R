@@ -142,10 +142,9 @@ test_that("outcomes are correlated as by cor.test(), of every kind", {
   ranked <- module_summary(data$of, data$x, y, metric = "spearman")$outcomes
   expect_equal(
     ranked$p_value[[1]],
-    stats::cor.test(
-      found$eigengenes[paste0("ME", ranked$module[[1]]), ], y,
-      method = "spearman"
-    )$p.value
+    correlation_p_value(
+      ranked$correlation[[1]], 18, 0, "spearman", "two.sided"
+    )
   )
 })
 
@@ -162,6 +161,25 @@ test_that("covariates are taken out of eigengenes and outcomes", {
     expect_equal(found$outcomes$p_value[[row]], fit["eigengene", "Pr(>|t|)"])
   }
   expect_identical(found$eigengenes, module_summary(data$of, data$x)$eigengenes)
+})
+
+test_that("strata and covariates are those of nearest_to()", {
+  data <- module_data()
+  strata <- rep_len(c("a", "b", "c"), 18)
+  y <- data$base[1, ] + random_matrix(1, 18, seed = 9)[1, ] + (strata == "a")
+  age <- (1:18)^2 + 30 * (strata == "b")
+  found <- withr::with_seed(2, module_summary(
+    data$of, data$x, y, permutations = 60, adjust = age, strata = strata
+  ))
+  expected <- withr::with_seed(2, nearest_to(
+    found$eigengenes, outcome = y, k = 3, sign = "absolute",
+    permutations = 60, adjust = data.frame(age, strata), strata = strata
+  ))
+  columns <- c("correlation", "p_value", "p_adjusted", "fdr")
+  expect_identical(found$outcomes$module, expected$index)
+  expect_equal(
+    as.list(found$outcomes[columns]), as.list(expected[columns])
+  )
 })
 
 test_that("permutations of the outcome are family-wise over modules", {

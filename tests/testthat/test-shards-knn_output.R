@@ -123,6 +123,7 @@ test_that("a folder that another search writes to is refused, and not touched", 
 })
 
 test_that("what a file is called is no code", {
+  skip_if_not_installed("DelayedArray")
   x <- random_matrix(20, 4)
   folder <- withr::local_tempdir()
   file.create(file.path(folder, "{stop('run')}"))

@@ -268,8 +268,6 @@ parts <- list(
       max_device_memory = streaming_limit(near, 5, "proportional", "stays")
     )
   },
-  # Pairs over common samples: the filters by products and of differences, rows
-  # that overflow, rows that are too long for the filter.
   # Points by block: lists of few neighbours, and of more; blocks of few points.
   blocks = function() {
     block <- c(rep(6, 9), rep_len(1:5, 4191))
@@ -278,6 +276,8 @@ parts <- list(
     graph(many, 3, "euclidean", block = block, between = TRUE)
     graph(many, 12, "manhattan", block = rep_len(1:3, 4200))
   },
+  # Pairs over common samples: the filters by products and of differences, rows
+  # that overflow, rows that are too long for the filter.
   missing = function() {
     holes <- many[1:900, ]
     holes[seq(1, length(holes), 7)] <- NA
@@ -412,7 +412,8 @@ parts <- list(
 # The most memory for which points are streamed so: the filter's rows stay on the
 # GPU, or come from the host, or there is no filter.
 streaming_limit <- function(x, k, metric, filter) {
-  for (bytes in 6e7 * 0.97^(0:100)) {
+  # Several GPUs take more, to exchange their lists.
+  for (bytes in 4e8 * 0.97^(0:200)) {
     plan <- knn_plan(x, k, metric, max_device_memory = bytes)
     is <- if (!nzchar(plan$filter)) {
       "none"

@@ -148,6 +148,21 @@ run_once <- function(method, x) {
   list(found = found, build = built - start, seconds = clock() - start)
 }
 
+# What fsknn's last search did, in words: pairs that no bound excluded, and the
+# seconds on a GPU.
+facts_of <- function(method) {
+  if (method$package != "fsknn") {
+    return("")
+  }
+  stats <- knn_stats()
+  left <- stats$pairs_filtered / (stats$pairs_filtered + stats$pairs_pruned)
+  device <- stats$seconds[["device"]]
+  paste0(
+    ", ", signif(100 * left, 3), "% of pairs filtered",
+    if (device > 0) paste0(", device ", signif(device, 3), " s")
+  )
+}
+
 # The share of the k nearest neighbours that a method found. An exact method
 # that misses one stops the script.
 recall_of <- function(method, found, exact) {
@@ -168,11 +183,12 @@ time_methods <- function(x) {
   runs <- lapply(seq_len(rounds), function(round) {
     lapply(methods, function(method) {
       run <- run_once(method, x)
+      facts <- facts_of(method)
       run$recall <- recall_of(method, run$found, exact)
       run$found <- NULL
       say(
         "round ", round, ", ", method$label, ": ", signif(run$seconds, 3),
-        " s, recall ", round(run$recall, 3)
+        " s, recall ", round(run$recall, 3), facts
       )
       run
     })

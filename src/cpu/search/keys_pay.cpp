@@ -15,12 +15,12 @@ namespace {
 // milliseconds.
 constexpr double kLeastWork = 0x1p27;
 constexpr std::int64_t kLeastPoints = 1000;
-// The least number of pairs of rows of length 1. Of the correlations of genes
-// boxes prune none, and with fewer pairs the sample would take 1% of the
-// search.
+// The least number of rows times points, for rows of length 1. Of the
+// correlations of genes boxes prune none, and with fewer pairs the sample would
+// take 1% of the search.
 constexpr double kLeastUnitPairs = 0x1p27;
-// If the boxes of this many rows prune no pair, those of more rows are not
-// made.
+// If the boxes of this many rows prune no pair (or, for queries, one), those of
+// more rows are not made.
 constexpr std::size_t kFirstRows = 6;
 // The largest share of pairs left for which keys pay. Computing keys and
 // reordering rows cost some hundredths of the filter.

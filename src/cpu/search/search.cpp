@@ -415,8 +415,8 @@ Search::Sample Search::sample_of(const Meeting& meeting, Seeds seeds) const {
   const bool own = among_themselves(sample.rows, columns);
   const std::int64_t others = full_chunks - (own && !meeting.sorted() ? 1 : 0);
   if (!scale_.has_filter() || others < 1) return sample;
-  // In the order of keys, or of a tree, a row's own chunk is its nearest, and
-  // the row itself may be in the sample.
+  // In the order of keys, or of a tree, a row's own chunk is usually among the
+  // nearest, and the row itself may be in the sample.
   const std::int64_t k = num_seeds() + (own && meeting.sorted() ? 1 : 0);
   // With a sample of m points, about k log(n / m) pairs of a row pass the
   // filter until its list is final. The sample has k c points, where c is the

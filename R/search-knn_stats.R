@@ -53,8 +53,8 @@
 #' Sums or lengths of points, or boxes around groups of near points, exclude
 #' pairs. They are used if a sample says that this saves time.
 #'
-#' Sums or lengths prune most pairs of intensities under Manhattan, Proportional and
-#' Euclidean distances. Boxes prune most pairs of cells in principal components.
+#' Sums or lengths prune most pairs of intensities under Manhattan, Proportional
+#' and Euclidean distances. Boxes prune most pairs of cells in principal components.
 #' CPUs use both. Boxes serve Euclidean, Manhattan and Chebyshev distances,
 #' cosine and correlations there.
 #'

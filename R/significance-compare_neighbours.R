@@ -77,8 +77,9 @@
 #' Strata may have unequal spreads. A point's variance is modelled as a factor
 #' of the group times a factor of the stratum, by maximum likelihood for normal
 #' values. So a group with more samples of a noisy stratum is not scaled down
-#' for it. The difference of means has weights by the strata's variances (two
-#' steps of generalised least squares).
+#' for it. In small groups this model is rough (see *What is not controlled*).
+#' The difference of means has weights by the strata's variances (two steps of
+#' generalised least squares).
 #'
 #' @section Covariates:
 #' With `adjust`, correlations are partial correlations within each group, as in
@@ -101,6 +102,12 @@
 #' correlations.
 #'
 #' @section What is not controlled:
+#' * Strata that shift points. Without `adjust`, points are then called too often
+#'   by their change, and groups of unequal spread nearly always differ. Give
+#'   `adjust = ~ 1`, so that correlations are within strata.
+#' * Strata of unequal spread, where groups of few samples have very unequal
+#'   numbers in them. Edges are called too often. `adjust = ~ 1` avoids this,
+#'   but has little power there.
 #' * Heavy tails and outliers. We simulated t-distributed values (3 degrees of
 #'   freedom) without a difference, with 20 samples in each group. With
 #'   Pearson's r, some edge has a `p_adjusted` below 0.05 in 14% of data sets,

@@ -20,7 +20,8 @@
 #' all samples. For `"bicor"`, the t distribution is an approximation.
 #'
 #' For `"spearman"`, p-values without ties are exact for up to 18 samples, and
-#' beyond come from a beta distribution: see [nearest_to()].
+#' beyond come from a beta distribution: see [nearest_to()]. With ties or `na =
+#' "pairwise"` they come from t.
 #'
 #' `p_value` is valid only for a pair that was chosen in advance. The edges were
 #' selected because their points are near, so use `p_adjusted` for them.
@@ -92,6 +93,10 @@
 #' * Ties under `"spearman"`, as in counts. P-values then come from Student's t,
 #'   which is too small in the far tail, above all with few samples or many
 #'   zeros. Use `p_permutation`.
+#' * `"spearman"` with `na = "pairwise"`. P-values come from t, also without
+#'   ties, and a pair of few samples with r = 1 has a p-value of 0. Permuted
+#'   pairs have such p-values, too, so that `p_permutation` has little power.
+#'   Set `min_pairs` to ten or more.
 #' * Batches and subgroups of samples. They make points depend on each other,
 #'   and such edges are significant. They are not due to chance, but they may
 #'   not be biology either: see `adjust` in [point_options()].

@@ -39,9 +39,9 @@
 #' @param strata For `permutations`: a group for each sample, such as its batch,
 #'   in their order or with their names. For a container, it may be the name of
 #'   a column of its sample data. Values are permuted only within groups. It is
-#'   an error if all samples of each group have the same value. With `adjust`,
-#'   the groups are covariates, too. `NULL` (default) permutes among all
-#'   samples.
+#'   an error if all samples of each group have exactly the same value. With
+#'   `adjust`, the groups are covariates, too. `NULL` (default) permutes among
+#'   all samples.
 #' @param ... [Point options][point_options()] and [run options][run_options()],
 #'   by name, or collected as `options = `. `constant` applies to other points:
 #'   the point itself must vary.
@@ -81,14 +81,17 @@
 #'   [stats::cor.test()]. With `weights`, it is that of the slope in `lm(weights
 #'   = )`, for samples with a weight above 0.
 #' * `"spearman"`: without ties and weights, from the distribution of ranks, as
-#'   below. With ties or weights, from t, which is too small in the far tail.
+#'   below. With ties, weights or `na = "pairwise"`, from t. That is too small
+#'   in the far tail, and 0 at r = 1.
 #' * `"bicor"`: t, as in WGCNA's `bicorAndPvalue()`.
 #'
 #' For up to 18 samples, Spearman's p-value is exact, by the counts of all
 #' permutations (van de Wiel and Di Bucchianico 2001). For more, it comes from a
 #' symmetric beta distribution with the exact variance and kurtosis of r (David,
-#' Kendall and Stuart 1951). It is then somewhat too large in the far tail: by
-#' at most 30% at 1e-4, and four times at 1e-6. It is never below 1 / n!.
+#' Kendall and Stuart 1951). It is then too large in the far tail. For one
+#' side this is by at most 30% at 1e-4, and four times at 1e-6. Smaller p-values
+#' are larger still, and for few more than 18 samples even r = 1 has one of
+#' about 1e-9. The p-value is never below 1 / n!.
 #'
 #' Whether a *point* has ties under `"spearman"` is inferred from r. This may
 #' fail at r = 0, where it matters least, and for thousands of samples, where
@@ -102,7 +105,8 @@
 #' Student's t assumes values that are nearly normal, above all for few samples
 #' or groups of unequal size. `p_adjusted` does not. Without `adjust`, `p_value`
 #' and `fdr` ignore `strata`: if batches shift points and outcome, `adjust` for
-#' the batch.
+#' the batch. They then assume the same spread in all batches, which
+#' `p_adjusted` does not.
 #'
 #' @section False discovery rate:
 #' `fdr` is `p_value` adjusted by Benjamini and Hochberg (1995) over all points.
@@ -161,7 +165,8 @@
 #' 21%.
 #'
 #' With `adjust = ~ 1` the strata are the only covariates. Then the correlation
-#' and `p_value` are within strata, too.
+#' and `p_value` are within strata, too. An index that was made with `adjust =
+#' ~ 1` does not know the strata: give `x` itself.
 #'
 #' @section What is not controlled:
 #' * Several outcomes. Each has a family of its own. Adjust once more, for
@@ -171,6 +176,8 @@
 #'   `strata` help with batches.
 #' * Unequal variances in groups of unequal size. A difference in variance alone
 #'   may then be significant.
+#' * Strata of unequal spread, for `p_value` and `fdr`. If points and outcome
+#'   vary more in the same stratum, both are too small.
 #' * `weights`. `p_value` takes them as precisions, but `p_adjusted` permutes
 #'   samples as if they were exchangeable.
 #' * Distances over other numbers of samples, under `na = "pairwise"` and a

@@ -27,7 +27,7 @@
 #' hypothesis of `p_value` and `p_adjusted` is that the outcome is independent
 #' of the eigengenes. With `strata`, the permutations for `p_adjusted` are
 #' within each stratum. `p_value` ignores strata without `adjust`. With it, they
-#' are covariates.
+#' are covariates, and `p_value` assumes the same spread in all strata.
 #' * `p_value` is analytic, and assumes values that are nearly normal under
 #'   `"pearson"` and `"bicor"`. It is valid only for a module chosen in advance.
 #' * `p_adjusted` is family-wise over all modules, by Westfall and Young's

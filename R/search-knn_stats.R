@@ -54,7 +54,8 @@
 #' pairs. They are used if a sample says that this saves time.
 #'
 #' Sums or lengths prune most pairs of intensities under Manhattan, Proportional
-#' and Euclidean distances. Boxes prune most pairs of cells in principal components.
+#' and Euclidean distances. Boxes prune most pairs of cells in principal
+#' components.
 #' CPUs use both. Boxes serve Euclidean, Manhattan and Chebyshev distances,
 #' cosine and correlations there.
 #'

@@ -55,9 +55,8 @@
 #'
 #' Sums or lengths prune most pairs of intensities under Manhattan, Proportional
 #' and Euclidean distances. Boxes prune most pairs of cells in principal
-#' components.
-#' CPUs use both. Boxes serve Euclidean, Manhattan and Chebyshev distances,
-#' cosine and correlations there.
+#' components. CPUs use both. There, boxes serve Euclidean, Manhattan and
+#' Chebyshev distances, cosine and correlations.
 #'
 #' One GPU uses boxes for graphs under Euclidean distance. They need at least
 #' 262,144 points of at most 128 features, which fit the GPU, and `k` of at most

@@ -103,8 +103,8 @@
 #'
 #' @section What is not controlled:
 #' * Strata that shift points. Without `adjust`, points are then called too
-#'   often by their change, and groups of unequal spread nearly always differ.
-#'   Give `adjust = ~ 1`, so that correlations are within strata.
+#'   often by their change, above all if the groups' spreads differ, too. Give
+#'   `adjust = ~ 1`, so that correlations are within strata.
 #' * Strata of unequal spread, where groups of few samples have very unequal
 #'   numbers in them. Edges are called too often. `adjust = ~ 1` avoids this,
 #'   but has little power there.

@@ -96,7 +96,7 @@
 #' * `"spearman"` with `na = "pairwise"`. P-values come from t, also without
 #'   ties, and a pair of few samples with r = 1 has a p-value of 0. Permuted
 #'   pairs have such p-values, too, so that `p_permutation` has little power.
-#'   Set `min_pairs` to ten or more.
+#'   A larger `min_pairs` makes such pairs rare.
 #' * Batches and subgroups of samples. They make points depend on each other,
 #'   and such edges are significant. They are not due to chance, but they may
 #'   not be biology either: see `adjust` in [point_options()].

@@ -161,8 +161,7 @@
 #' loses as many degrees of freedom. Residuals are permuted within strata.
 #' Without the indicators, residuals would differ between strata that shift
 #' outcome, points and covariate. We simulated three such batches at a level of
-#' 5%. Some point was called in 3% of data sets, and without the indicators in
-#' 21%.
+#' 5%. Some point was called in 3% of data sets.
 #'
 #' With `adjust = ~ 1` the strata are the only covariates. Then the correlation
 #' and `p_value` are within strata, too. An index that was made with `adjust =

@@ -15,12 +15,13 @@ using namespace fsknn::cuda;
 
 namespace {
 
-constexpr int kTile = 256, kSlots = 2, kTiles = 12;
+constexpr int kTile = 256, kTiles = 12;
 
 // In: `tiles` tiles. Out: the sum of all. Grid: 1. Block: 64. Shared: 2 KB,
 // static.
 __global__ void sum_ring(const float* from, int tiles, float* out) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr int kSlots = 2;
   __shared__ alignas(128) float slots[kSlots][kTile];
   __shared__ alignas(8) unsigned long long barriers[2 * kSlots];
   const auto full = [&](int slot) {

@@ -22,10 +22,15 @@
 #'   `NULL`: no test. R's generator draws them before the labels are counted.
 #' @param strata `NULL` (default), or a group for each point (such as its cell
 #'   type), in the same form as `labels`. Labels are permuted within groups.
-#' @param data The data with the columns that `labels` and `strata` name, or
-#'   `NULL` (default). Either a data frame (or `DataFrame`) with a row for each
-#'   point, with row names that match the points. Or an `ExpressionSet` or a
-#'   `SummarizedExperiment` whose samples (cells) are the points.
+#' @param unit `NULL` (default), or the unit of each point (such as its donor),
+#'   in the same form as `labels`. See *Permutation test*.
+#' @param whole For `unit`: with `TRUE`, labels that vary within units are
+#'   permuted as blocks among units of equal size. With `FALSE` (default), they
+#'   are permuted within units.
+#' @param data The data with the columns that `labels`, `strata` and `unit`
+#'   name, or `NULL` (default). Either a data frame (or `DataFrame`) with a row
+#'   for each point, with row names that match the points. Or an `ExpressionSet`
+#'   or a `SummarizedExperiment` whose samples (cells) are the points.
 #'
 #' @returns A data frame of class `fsknn_mixing` with a row for each point. Its
 #'   columns are `name` (or number), `label`, `neighbours` (their number) and
@@ -40,8 +45,9 @@
 #'   The attribute `chance` is a data frame with a row for each of the three
 #'   numeric measures. `observed` is the mean over the points. `chance` and `sd`
 #'   are the mean and standard deviation of `observed` under permuted labels,
-#'   and `p` is the p-value. The print method shows it. `summary()` has a row
-#'   for each label, and `plot()` shows the points of each label.
+#'   and `p` is the p-value. The print method shows it. The attribute
+#'   `relabelled` has the smallest possible one, `smallest_p`. `summary()` has a
+#'   row for each label, and `plot()` shows the points of each label.
 #'
 #' @section Purity of bluster: `bluster::neighborPurity(y, labels, k)` takes the
 #' neighbours within the median distance of the k-th neighbours. Each point is
@@ -56,6 +62,16 @@
 #' labels at least as separated as observed. That is a purity at least as high,
 #' or an entropy or Simpson's number at most as high. The observed labels count
 #' as one permutation (Phipson and Smyth 2010, \doi{10.2202/1544-6115.1585}).
+#'
+#' With few points or units, there may be at most `permutations` other ways to
+#' assign the labels. Then all of them are used, and `p` is exact.
+#'
+#' Cells of one donor are not independent, and are often neighbours of each
+#' other. If labels are those of donors (such as their disease), permuted cells
+#' are mixed far better by chance than whole donors. Give the donor as `unit`.
+#' Labels that are constant within units are permuted among units of any size.
+#' Others are permuted within units, or with `whole = TRUE` as blocks: see
+#' *Whole units* in [nearest_to()]. The print states the smallest possible `p`.
 #'
 #' `p` is for the mean of all points, not for single points. A small `p` does
 #' not show the cause: cells of different types in different batches are
@@ -82,9 +98,18 @@
 #' mixing <- neighbour_mixing(knn_graph(x, k = 15, metric = "euclidean"), batch)
 #' mixing
 #' summary(mixing)
+#'
+#' # Cells of 8 donors, of whom 4 are ill, and no effect of the disease
+#' donor <- rep(1:8, each = 25)
+#' ill <- donor <= 4
+#' cells <- matrix(rnorm(8 * 5), 8)[donor, ] + matrix(rnorm(200 * 5), 200)
+#' edges <- knn_graph(cells, k = 15, metric = "euclidean")
+#' neighbour_mixing(edges, ill)
+#' neighbour_mixing(edges, ill, unit = donor)
 neighbour_mixing <- function(edges, labels, ..., self = FALSE,
                              weighted = FALSE, permutations = 100,
-                             strata = NULL, data = NULL) {
+                             strata = NULL, unit = NULL, whole = FALSE,
+                             data = NULL) {
   check_no_more(...)
   check_supplied(edges)
   check_supplied(labels)
@@ -110,8 +135,15 @@ neighbour_mixing <- function(edges, labels, ..., self = FALSE,
     labels_of_points(strata, data, nn$names, "strata"), NULL, num_points,
     !is.null(permutations), of = "points", known = NULL
   )
-  drawn <- if (!is.null(permutations)) {
-    draw_permutations(num_points, permutations, strata)
+  unit <- check_strata(
+    labels_of_points(unit, data, nn$names, "unit"), NULL, num_points,
+    !is.null(permutations), of = "points", known = NULL, arg = "unit"
+  )
+  whole <- check_whole(whole, unit)
+  relabelled <- if (!is.null(permutations)) {
+    values <- t(as.integer(labels))
+    exchange <- exchange_of(values, strata, unit, whole, arg = "labels")
+    relabellings(exchange, permutations, values, same_classes, "labels")
   }
   graph <- neighbours_of_points(places, num_points, self)
   columns <- mixing_of(graph, as.integer(labels), nlevels(labels), weighted)
@@ -125,9 +157,10 @@ neighbour_mixing <- function(edges, labels, ..., self = FALSE,
   structure(
     found,
     chance = chance_of_mixing(
-      graph, as.integer(labels), nlevels(labels), weighted, columns, drawn
+      graph, as.integer(labels), nlevels(labels), weighted, columns,
+      relabelled
     ),
-    weighted = weighted,
+    weighted = weighted, relabelled = relabelled$facts,
     class = c("fsknn_mixing", "data.frame")
   )
 }
@@ -197,24 +230,27 @@ mixing_of <- function(graph, labels, num_labels, weighted) {
 
 mixing_measures <- c("purity", "entropy", "simpson")
 
-# `drawn` has a permutation in each column, or is NULL.
+# `relabelled` is from relabellings(), or NULL.
 chance_of_mixing <- function(graph, labels, num_labels, weighted, columns,
-                             drawn) {
+                             relabelled) {
   mean_of <- function(columns) {
     vapply(columns[mixing_measures], mean, 0, na.rm = TRUE)
   }
   observed <- mean_of(columns)
   chance <- data.frame(measure = mixing_measures, observed = unname(observed))
-  if (is.null(drawn)) {
+  if (is.null(relabelled)) {
     return(chance)
   }
+  drawn <- relabelled$drawn
   permuted <- vapply(seq_len(ncol(drawn)), function(at) {
     mean_of(mixing_of(graph, labels[drawn[, at]], num_labels, weighted))
   }, observed)
   # High purity and low variety mean little mixing.
   apart <- c(1, -1, -1)
-  chance$chance <- unname(rowMeans(permuted))
-  chance$sd <- unname(apply(permuted, 1, stats::sd))
+  # The observed labels are one of all relabellings.
+  null <- cbind(permuted, if (relabelled$facts$all) observed)
+  chance$chance <- unname(rowMeans(null))
+  chance$sd <- unname(apply(null, 1, stats::sd))
   # Sums in another order count as equal.
   margin <- 1e-12 * abs(observed)
   chance$p <- permutation_p(
@@ -236,6 +272,11 @@ print.fsknn_mixing <- function(x, ...) {
     ", neighbours of a point: ", sizes_in_words(x$neighbours), "\n", sep = ""
   )
   print(chance, row.names = FALSE, digits = 3)
+  relabelled <- attr(x, "relabelled")
+  if (!is.null(relabelled$num_units)) {
+    cat("p: ", describe_relabelling(relabelled), "\n", sep = "")
+  }
+  writeLines(as.character(describe_smallest_p(relabelled)))
   invisible(x)
 }
 
@@ -246,7 +287,7 @@ as.data.frame.fsknn_mixing <- function(x, row.names = NULL, optional = FALSE,
                                        ...) {
   check_no_more(...)
   check_unused(row.names, optional)
-  attributes(x)[c("chance", "weighted")] <- NULL
+  attributes(x)[c("chance", "weighted", "relabelled")] <- NULL
   class(x) <- "data.frame"
   x
 }

@@ -3,12 +3,13 @@
 
 # Returns a factor, or NULL if each point is its own fold. All random numbers
 # are drawn here.
-check_folds <- function(folds, strata, x, input, num_points, has_query,
+check_folds <- function(folds, strata, unit, x, input, num_points, has_query,
                         call = caller_env()) {
-  if (has_query && !(is.null(folds) && is.null(strata))) {
+  if (has_query && !(is.null(folds) && is.null(strata) && is.null(unit))) {
     abort_argument(
-      "{.arg folds} and {.arg strata} are of points of {.arg x} that are left
-       out: there are none where {.arg query} has the points to predict.",
+      "{.arg folds}, {.arg strata} and {.arg unit} are of points of {.arg x}
+       that are left out: there are none where {.arg query} has the points to
+       predict.",
       call
     )
   }
@@ -19,12 +20,18 @@ check_folds <- function(folds, strata, x, input, num_points, has_query,
       call
     )
   }
+  unit <- check_fold_units(unit, x, input, num_points, call)
   if (is.null(folds)) {
-    return(NULL)
+    return(unit)
   }
   if (by_number) {
-    count <- check_whole_number(folds, "folds", 2, num_points, call = call)
-    return(draw_folds(count, strata, x, input, num_points, call))
+    most <- if (is.null(unit)) num_points else nlevels(unit)
+    count <- check_whole_number(
+      folds, "folds", 2, most,
+      hint = if (!is.null(unit)) "A fold has one {.arg unit} at least.",
+      call = call
+    )
+    return(draw_folds(count, strata, unit, x, input, num_points, call))
   }
   folds <- given_values(x, folds, "folds", input, "points", call = call)
   folds <- as_blocks(folds, num_points, "folds", call = call)
@@ -37,13 +44,36 @@ check_folds <- function(folds, strata, x, input, num_points, has_query,
       call
     )
   }
+  if (!is.null(unit)) {
+    of_units(as.integer(folds), as.integer(unit), "folds", call, "points")
+  }
   folds
 }
 
-# Assigns the points of each stratum, in random order, to the folds in turn, one
-# stratum after another. So the folds differ by at most one point, within a
-# stratum and in total.
-draw_folds <- function(count, strata, x, input, num_points, call) {
+# Returns a factor without unused levels, or NULL.
+check_fold_units <- function(unit, x, input, num_points, call) {
+  if (is.null(unit)) {
+    return(NULL)
+  }
+  unit <- given_values(x, unit, "unit", input, "points", call = call)
+  unit <- as_blocks(unit, num_points, "unit", call = call)
+  if (nlevels(unit) < 2) {
+    abort_argument(
+      c(
+        "{.arg unit} must have at least two units.",
+        x = "All points are of unit {.val {levels(unit)}}."
+      ),
+      call
+    )
+  }
+  unit
+}
+
+# Assigns the points (or units) of each stratum, in random order, to the folds
+# in turn, one stratum after another. So the folds differ by at most one point
+# (or unit), within a stratum and in total.
+draw_folds <- function(count, strata, unit, x, input, num_points, call) {
+  unit <- if (is.null(unit)) seq_len(num_points) else as.integer(unit)
   groups <- if (is.null(strata)) {
     rep(1L, num_points)
   } else {
@@ -51,10 +81,11 @@ draw_folds <- function(count, strata, x, input, num_points, call) {
       strata, x, num_points, input = input, of = "points", call = call
     )
   }
-  drawn <- draw_permutations(num_points, 1, groups)
-  folds <- integer(num_points)
-  folds[drawn[order(groups), 1]] <- rep_len(seq_len(count), num_points)
-  factor(folds, seq_len(count))
+  groups <- of_units(groups, unit, "strata", call, "points")
+  drawn <- draw_permutations(length(groups), 1, groups)
+  folds <- integer(length(groups))
+  folds[drawn[order(groups), 1]] <- rep_len(seq_len(count), length(groups))
+  factor(folds[unit], seq_len(count))
 }
 
 check_select <- function(select, options, call = caller_env()) {

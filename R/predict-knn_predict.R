@@ -27,9 +27,13 @@
 #' @param folds `NULL` (default) leaves out one point at a time. Otherwise a
 #'   number of folds to draw, or the fold of each point, given like `labels`. A
 #'   point's neighbours are then found only among the points of other folds.
+#'   With `unit`, `NULL` leaves out one unit at a time.
 #' @param strata With a number of `folds`: a group of each point, such as its
 #'   label, given like `labels`. The points of each group are distributed evenly
-#'   over the folds.
+#'   over the folds. With `unit`, units are distributed, and all points of one
+#'   must be in one group.
+#' @param unit `NULL` (default), or the unit of each point, such as the donor of
+#'   a cell, given like `labels`. No fold has only a part of a unit.
 #' @param select `NULL` (default), or a function of the remaining points and
 #'   their labels, `function(x, labels)`. It is called for each fold (with
 #'   `query`: once). The points are on the same side of its `x` as of yours.
@@ -84,6 +88,11 @@
 #' half of the predictions are wrong, as they should be. `na = "mean"` and `na =
 #' "pairwise"` are safe, because they use a point's own values.
 #'
+#' Points of one unit, such as cells of one donor, resemble each other. If a
+#' donor has one label (a disease), a cell's neighbours tell the donor, and so
+#' the label. The error is then near 0 even if the disease has no effect. Give
+#' the donor as `unit`, so that no other cell of the donor is used.
+#'
 #' The error of the best `k` is also too low, because the labels were used to
 #' choose it. Choose `k` in advance, or keep separate samples for a test
 #' (`query`).
@@ -111,6 +120,13 @@
 #' new <- matrix(rnorm(500 * 3), 500)
 #' knn_predict(genes, type, new, k = 9, points = "columns")$predicted
 #'
+#' # Cells of 10 donors of whom 5 are ill, which has no effect
+#' donor <- rep(1:10, each = 12)
+#' ill <- donor <= 5
+#' cells <- matrix(rnorm(10 * 30), 10)[donor, ] + matrix(rnorm(120 * 30), 120)
+#' knn_predict(cells, ill, metric = "euclidean")$error$error[5]
+#' knn_predict(cells, ill, metric = "euclidean", unit = donor)$error$error[5]
+#'
 #' # Leakage: noise, and its 20 best genes, chosen on all samples
 #' noise <- matrix(rnorm(2000 * 40), 2000)
 #' best <- function(x, labels) {
@@ -125,7 +141,7 @@
 knn_predict <- function(x, labels, query = NULL, k = 5, metric = NULL,
                         sign = "signed", ...,
                         weighting = c("equal", "distance"), folds = NULL,
-                        strata = NULL, select = NULL) {
+                        strata = NULL, unit = NULL, select = NULL) {
   check_supplied(x)
   check_supplied(labels)
   options <- verb_options("knn_predict", ...)
@@ -137,7 +153,7 @@ knn_predict <- function(x, labels, query = NULL, k = 5, metric = NULL,
   labels <- check_labels(labels, x, input, num_points)
   weighting <- check_weighting(weighting, options$metric)
   folds <- check_folds(
-    folds, strata, x, input, num_points, !is.null(query)
+    folds, strata, unit, x, input, num_points, !is.null(query)
   )
   k <- check_prediction_k(k, num_points, folds, !is.null(query))
   check_select(select, options)

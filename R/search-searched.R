@@ -130,11 +130,12 @@ format_searched <- function(x, points = TRUE) {
         ", ", describe_metric(
           facts$metric, facts$sign, facts$weighted, facts$num_covariates
         ),
-        if (isTRUE(nearest$permutations > 0)) {
-          paste0(", ", tally(nearest$permutations, "permutation"))
+        if (isTRUE(nearest$relabelled$num > 0)) {
+          paste0(", ", describe_relabelling(nearest$relabelled))
         }
       )
     },
+    describe_smallest_p(nearest$relabelled),
     if (!is.null(facts$seconds) && !isFALSE(getOption("fsknn.show_time"))) {
       paste0("Time: ", describe_run(facts))
     }

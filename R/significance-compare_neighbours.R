@@ -81,6 +81,27 @@
 #' The difference of means has weights by the strata's variances (two steps of
 #' generalised least squares).
 #'
+#' @section Whole units:
+#' If donors have several samples each (cells), give the donor as `unit`. Donors
+#' that are each in one group are permuted among the groups, with all of their
+#' samples. Each group must have three or more. Units with samples of both
+#' groups are strata: labels are permuted within them. With `whole = TRUE`, the
+#' labels of a unit's samples are permuted as a block, among units of equal
+#' size: see *Whole units* in [nearest_to()].
+#'
+#' The number of donors limits what can be found. If there are at most
+#' `permutations` other ways to assign them to the groups, all are used. The
+#' statistics are the same if groups are swapped, so two groups of 4 donors can
+#' give no p-value below 2 / 70. The print and `relabelled$smallest_p` have the
+#' smallest possible one.
+#'
+#' Means and spreads of groups are estimated from few donors. After they are
+#' removed, the means of donors vary less, and their deviations are enlarged by
+#' the degrees of freedom that were lost. Correlations include differences
+#' *between* donors: points that differ between donors in the same way are
+#' correlated. For correlations within donors, use `adjust = ~ donor`, with
+#' the donor as a factor. Covariates must be constant within units.
+#'
 #' @section Covariates:
 #' With `adjust`, correlations are partial correlations within each group, as in
 #' [knn_graph()] of the group alone. So a covariate may have another effect in
@@ -149,10 +170,13 @@
 #' @param k Number of neighbours of each point, as for [knn_search()].
 #' @param metric,sign The correlation, `"pearson"` (default), `"spearman"` or
 #'   `"bicor"`, and which correlations count as near: see [knn_search()].
-#' @param permutations Number of permutations, 100 by default. `NULL` does none
-#'   and gives no p-values.
+#' @param permutations Number of permutations, 100 by default. If there are no
+#'   more ways to assign the samples to the groups, each is used once. `NULL`
+#'   does none and gives no p-values.
 #' @param strata `NULL` (default), or a value for each sample, given like
 #'   `groups`. Labels are permuted only among samples with the same value.
+#' @param unit,whole `NULL` (default), or the unit of each sample, such as its
+#'   donor, given like `groups`; and how units are permuted. See *Whole units*.
 #' @param persistence The weight of deeper ranks in `rbo`, above 0 and below 1.
 #'   With 0.9 (default), the first 10 ranks have 86% of the weight.
 #' @param ... [Point options][point_options()] and [run options][run_options()],
@@ -174,8 +198,10 @@
 #'     (signed) and `change`. With permutations, it also has `p_value` and
 #'     `p_adjusted`;
 #'   * `groups`: the number of samples in each group;
-#'   * `k`, `metric`, `sign`, `weighted`, `permutations`, `persistence` and
-#'     `num_features`.
+#'   * `k`, `metric`, `sign`, `weighted`, `permutations` (those that were used),
+#'     `persistence` and `num_features`;
+#'   * `relabelled`: with permutations, a list with the smallest possible
+#'     p-value (`smallest_p`).
 #'
 #'   `as.data.frame()` returns the points, or the edges with `what = "edges"`.
 #'   `summary()` counts the p-values below `level`. `plot()` draws the `n`
@@ -219,9 +245,11 @@
 #' found$edges[found$edges$p_adjusted < 0.05, ]
 compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
                                sign = "signed", ..., permutations = 100,
-                               strata = NULL, persistence = 0.9) {
+                               strata = NULL, unit = NULL, whole = FALSE,
+                               persistence = 0.9) {
   check_supplied(x)
   permutations <- check_permutations(permutations)
+  whole <- check_whole(whole, unit)
   persistence <- check_persistence(persistence)
   options <- verb_options("compare_neighbours", ...)
   check_is_correlation(
@@ -232,7 +260,7 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
   options$in_memory <- TRUE
   # Ties concern the lists of each group: see check_group_values().
   taken <- take_two_groups(
-    x, groups, strata, !is.null(permutations), options
+    x, groups, strata, unit, !is.null(permutations), options
   )
   constant <- options$constant
   taken$options$constant <- "isolate"
@@ -250,8 +278,13 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
   search <- check_group_values(
     search, labels, taken$names, constant, designs
   )
-  drawn <- if (!is.null(permutations)) {
-    draw_permutations(length(labels), permutations, taken$strata[samples])
+  drawn <- NULL
+  if (!is.null(permutations)) {
+    relabelled <- relabel_groups(
+      labels, taken, samples, whole, designs, permutations
+    )
+    drawn <- relabelled$drawn
+    taken[c("strata", "relabelled")] <- relabelled[c("strata", "facts")]
   }
   tell_contrast(search, labels)
   contrast_groups(search, labels, taken, drawn, persistence, samples, designs)
@@ -375,7 +408,8 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
                             designs, call = caller_env()) {
   values <- search$points$values
   weights <- search$options$weights
-  task <- new_contrast_task(search, labels, persistence, designs)
+  fewest <- fewest_in_groups(labels, drawn)
+  task <- new_contrast_task(search, fewest, persistence, designs)
   task$shown <- search$request$progress
   # The data are not standardised here, so that lists are identical to those of
   # knn_search().
@@ -389,7 +423,12 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
     } else {
       residuals_of_groups(values, labels, designs, strata, weights)
     }
-    task$at_risk <- rows_at_risk(values, min(tabulate(labels, 2)))
+    if (taken$relabelled$kind == "units") {
+      values <- restore_units(
+        values, taken$unit[samples], strata, weights, designs
+      )
+    }
+    task$at_risk <- rows_at_risk(values, fewest)
     permuted <- permuted_contrasts(values, labels, drawn, task, edges, call)
     of_rbo <- point_p_values(points$rbo, permuted$rbo, FALSE)
     of_change <- point_p_values(points$change, permuted$change, TRUE)
@@ -418,7 +457,8 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
       k = search$request$k, metric = search$request$metric,
       sign = search$request$sign, weighted = !is.null(weights),
       permutations = if (is.null(drawn)) 0L else ncol(drawn),
-      persistence = persistence, num_features = length(labels)
+      relabelled = taken$relabelled, persistence = persistence,
+      num_features = length(labels)
     ),
     class = "fsknn_contrast"
   )

@@ -8,7 +8,7 @@ format.fsknn_contrast <- function(x, ...) {
   )
   facts <- c(
     paste0("k = ", x$k), describe_metric(x$metric, x$sign, x$weighted),
-    if (x$permutations > 0) tally(x$permutations, "permutation")
+    if (x$permutations > 0) describe_relabelling(x$relabelled)
   )
   c(
     paste0(
@@ -21,7 +21,7 @@ format.fsknn_contrast <- function(x, ...) {
       "Columns ending in _1: \"", names(x$groups)[[1]], "\"; in _2: \"",
       names(x$groups)[[2]], "\""
     ),
-    describe_shares(x)
+    describe_shares(x), describe_smallest_p(x$relabelled)
   )
 }
 
@@ -59,7 +59,7 @@ print.fsknn_contrast <- function(x, ...) {
     at_most <- format(1 / (x$permutations + 1), digits = 1)
     cat("p_adjusted below 0.05:\n")
     cat(paste0("  ", counts$words), sep = "\n")
-    if (x$permutations < 20) {
+    if (x$permutations < 20 && is.null(describe_smallest_p(x$relabelled))) {
       cat("With so few permutations no p-value is below ", at_most, ".\n",
           sep = "")
     }

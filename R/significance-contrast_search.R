@@ -2,9 +2,10 @@
 # labels and with permuted ones.
 
 # Returns what all searches of one contrast share. `search` is from
-# new_search(). `labels` holds the group of each sample, and `designs` the
-# covariates of each group, or NULL. They have a row for each sample.
-new_contrast_task <- function(search, labels, persistence, designs = NULL) {
+# new_search(). `fewest` is the smallest number of samples in a group, and
+# `designs` has the covariates of each group, or is NULL. They have a row for
+# each sample.
+new_contrast_task <- function(search, fewest, persistence, designs = NULL) {
   request <- search$request
   request$progress <- FALSE
   # These depend on the features of a group, which change.
@@ -14,8 +15,16 @@ new_contrast_task <- function(search, labels, persistence, designs = NULL) {
   list(
     request = request, weights = search$options$weights, designs = designs,
     persistence = persistence, num_points = nrow(values),
-    at_risk = rows_at_risk(values, min(tabulate(labels, 2)))
+    at_risk = rows_at_risk(values, fewest)
   )
+}
+
+# Whole units move between groups, which then have other numbers of samples.
+fewest_in_groups <- function(labels, drawn) {
+  sizes <- vapply(seq_len(NCOL(drawn)), function(at) {
+    min(tabulate(if (is.null(drawn)) labels else labels[drawn[, at]], 2))
+  }, 1L)
+  min(sizes, tabulate(labels, 2))
 }
 
 # Returns rows with so many equal values that a group might have no others.

@@ -25,7 +25,8 @@ keep_of_search <- function(search, call) {
 # distances have one scale for all points. `observed` is the smallest distance
 # of each point in the data. `nearest` has the smallest distances of a
 # permutation in each column. `by_rank` is a data frame for plot().
-permute_and_search <- function(search, permutations, call) {
+# With `unit`, whole units are permuted: see permute_within_points().
+permute_and_search <- function(search, permutations, unit, call) {
   values <- search$points$values
   if (is_metafeatures(values)) {
     abort_argument(
@@ -52,7 +53,7 @@ permute_and_search <- function(search, permutations, call) {
     # Each permutation is drawn in this process before its search, which draws
     # nothing. So the random stream is the same as if all were drawn at first,
     # which would need memory for as many copies of `x`.
-    one$points$values <- permute_within_points(values)
+    one$points$values <- permute_within_points(values, unit)
     if (at == 1) {
       kept <- open_permutations(search, one, permutations, call)
     }

@@ -79,6 +79,17 @@
 #' data. This treats the data like each permutation, so its validity does not
 #' depend on a normal distribution.
 #'
+#' **Whole units.** Samples of one unit, such as the cells of a donor, are not
+#' independent. With `unit`, whole units of each point are exchanged. The first
+#' sample of a unit gets the value of another unit's first sample, and so on.
+#' This needs units of equal size. For others, average the samples of each unit
+#' (pseudobulk).
+#'
+#' The null hypothesis is then that all points are independent of each other,
+#' and each order of a point's units is equally likely. Student's t takes
+#' samples as independent. So with `unit` there is no `p_value` and no
+#' `p_adjusted`, and `permutations` are necessary.
+#'
 #' **Covariates.** With `adjust`, permuted points are adjusted for the same
 #' covariates, of which they are independent. They then have the same degrees of
 #' freedom as the data. The null hypothesis is that the points are independent
@@ -100,8 +111,7 @@
 #' * Batches and subgroups of samples. They make points depend on each other,
 #'   and such edges are significant. They are not due to chance, but they may
 #'   not be biology either: see `adjust` in [point_options()].
-#' * Repeated samples. Samples are permuted as if they were independent. Several
-#'   cells of one donor, for instance, are not.
+#' * Repeated samples, such as several cells of one donor, without `unit`.
 #' * Permuted [metafeatures()] have no meaning, since pairs share their rows.
 #'
 #' @param edges An edge data frame of any kind, from [knn_graph()],
@@ -115,6 +125,8 @@
 #' @param metric,sign,k As in [knn_graph()], for edges without these attributes,
 #'   which were read from a file or come from another package. `k` is that of
 #'   the searches of permuted points, 1 if it is not known.
+#' @param unit `NULL` (default), or the unit of each sample (column of `x`),
+#'   such as its donor, given as for [edge_stability()]: see Details.
 #' @param ... [Point options][point_options()] and [run options][run_options()],
 #'   by name, or collected as `options = `. Give `constant`, `weights`, `na`,
 #'   `min_pairs`, `adjust` and `data` the values with which the edges were
@@ -124,9 +136,9 @@
 #'   same random seed.
 #'
 #' @returns An edge data frame as from [undirected_edges()], with each pair
-#'   once. It also has class `fsknn_significance`. For correlations, it has the
-#'   columns `p_value` and `p_adjusted`. With permutations, it has `p_from`,
-#'   `p_to` and `p_permutation`.
+#'   once. It also has class `fsknn_significance`. For correlations without
+#'   `unit`, it has the columns `p_value` and `p_adjusted`. With permutations,
+#'   it has `p_from`, `p_to` and `p_permutation`.
 #'
 #'   The attribute `significance` has the number of pairs that were adjusted
 #'   for. It also has the observed and the permuted distances by rank. `plot()`
@@ -166,7 +178,7 @@
 edge_significance <- function(edges, x, ...,
                               p_adjust = c("BH", "BY", "bonferroni"),
                               permutations = NULL, metric = NULL, sign = NULL,
-                              k = NULL) {
+                              k = NULL, unit = NULL) {
   check_supplied(edges)
   check_supplied(x)
   p_adjust <- check_choice(
@@ -183,19 +195,22 @@ edge_significance <- function(edges, x, ...,
   check_told_again(edges, "weighted", given$weights, "weights")
   check_told_again(edges, "num_covariates", given$adjust, "adjust")
   options <- check_options(given, "edge_significance")
-  check_has_p(options$metric, permutations)
+  check_has_p(options$metric, permutations, !is.null(unit))
   # Values are permuted and compared with those of the edges, in memory.
   options$in_memory <- TRUE
   search <- new_search(x, options, k = k)
+  unit <- units_of_search(unit, search, x)
+  check_equal_units(unit)
   pairs <- pairs_of_edges(edges, search)
   tested <- list(p_adjust = p_adjust, permutations = permutations)
+  tested$num_units <- if (!is.null(unit)) max(unit)
   added <- NULL
-  if (has_correlation(options$metric)) {
+  if (has_correlation(options$metric) && is.null(unit)) {
     added <- p_of_correlations(pairs, search, p_adjust)
     tested$num_pairs <- count_all_pairs(search)
   }
   if (!is.null(permutations)) {
-    null <- permute_and_search(search, permutations, current_env())
+    null <- permute_and_search(search, permutations, unit, current_env())
     if (has_own_samples(search)) {
       pairs$limit <- p_without_missing(
         r_of_distance(as_small(pairs$distance, TRUE), sign),
@@ -252,15 +267,49 @@ check_told_again <- function(edges, recorded, given, arg, call = caller_env()) {
   }
 }
 
-check_has_p <- function(metric, permutations, call = caller_env()) {
-  if (has_correlation(metric) || !is.null(permutations)) {
+check_has_p <- function(metric, permutations, has_units,
+                        call = caller_env()) {
+  if (!is.null(permutations) || has_correlation(metric) && !has_units) {
     return(invisible())
+  }
+  if (has_units) {
+    abort_argument(
+      c(
+        "{.arg permutations} must be given with {.arg unit}.",
+        x = "P-values without permutations take all samples as independent.",
+        i = "For example {.code permutations = 99}."
+      ),
+      call
+    )
   }
   abort_argument(
     c(
       "{.arg permutations} must be given for metric {.val {metric$name}}.",
       x = "Its distances have no p-value of their own, as correlations have.",
       i = "For example {.code permutations = 99}."
+    ),
+    call
+  )
+}
+
+# Each point is permuted by itself, so that a sample gets the value of one at
+# the same place of another unit.
+check_equal_units <- function(unit, call = caller_env()) {
+  if (is.null(unit)) {
+    return(invisible())
+  }
+  sizes <- range(tabulate(unit))
+  if (sizes[[1]] == sizes[[2]] && max(unit) > 1) {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      "{.arg unit} must have two units or more, all of the same size.",
+      x = "{cli::qty(max(unit))}There {?is/are} {format_count(max(unit))}, of
+           {paste(unique(format_count(sizes)), collapse = \" to \")} samples.",
+      i = "For others, take one value of each unit (a pseudobulk): the mean or
+           the sum of its samples, for {.arg x} and for the search of the
+           edges."
     ),
     call
   )

@@ -31,10 +31,20 @@ format_significance <- function(x) {
     if (!is.null(x$p_permutation)) {
       paste0(
         below("p_permutation"), " with p_permutation (",
-        tally(tested$permutations, "permutation"), ") of 0.05 or less"
+        tally(tested$permutations, "permutation"), of_num_units(tested),
+        ") of 0.05 or less"
       )
     }
   )
+}
+
+of_num_units <- function(tested) {
+  if (!is.null(tested$num_units)) {
+    paste0(
+      " of ", tally(tested$num_units, "unit"), ", smallest possible p-value ",
+      format(permutation_p(0, tested$permutations), digits = 3)
+    )
+  }
 }
 
 #' @method summary fsknn_significance
@@ -75,7 +85,8 @@ print.summary.fsknn_significance <- function(x, ...) {
   }
   if (!is.null(tested$permutations)) {
     cat("p_from, p_to, p_permutation: ",
-        tally(tested$permutations, "permutation"), "\n", sep = "")
+        tally(tested$permutations, "permutation"), of_num_units(tested), "\n",
+        sep = "")
   }
   cat("Edges by p:\n")
   print(x$counts, ...)

@@ -19,6 +19,13 @@
 #' are often near. More true edges are then missing than from new data of as
 #' many patients.
 #'
+#' **Whole units.** Samples of one unit, such as the cells of a donor, are not
+#' independent, and each draw of samples would have all donors. With `unit`,
+#' each draw takes units with all of their samples. A stable edge is then found
+#' in other donors, too. Permuted data are made by exchange of whole units,
+#' which must have equal size. With units of unequal size, there are no chance
+#' edges.
+#'
 #' **Stability of chance edges.** There is no test and no p-value. Instead, the
 #' search is also done once on data in which the samples of each point are
 #' permuted independently. The stability of *its* edges under the same resamples
@@ -62,12 +69,17 @@
 #' @inheritParams knn_graph
 #' @param resamples Number of draws of the samples, a whole number.
 #' @param method `"subsample"` (default) or `"bootstrap"`: see Details.
-#' @param fraction The number of samples to draw, as a proportion of all. `NULL`
-#'   (default) is 0.5 for `"subsample"`, which must be below 1, and 1 for
-#'   `"bootstrap"`.
+#' @param fraction The number of samples (or units) to draw, as a proportion of
+#'   all. `NULL` (default) is 0.5 for `"subsample"`, which must be below 1, and
+#'   1 for `"bootstrap"`.
 #' @param min_stability Edges that are not in the graph of all samples are
 #'   returned if at least this proportion of the resamples has them.
-#' @param chance `TRUE` (default) also computes the stability of chance edges.
+#' @param chance `TRUE` (default) also computes the stability of chance edges,
+#'   except for units of unequal size.
+#' @param unit `NULL` (default), or the unit of each sample (column of `x`),
+#'   such as its donor. It is in the order of the samples, or has their names.
+#'   For an `ExpressionSet` or a `SummarizedExperiment`, it may be the name of a
+#'   column of its sample data.
 #' @param ... [Point options][point_options()] and [run options][run_options()],
 #'   by name, or collected as `options = `. Data that are read by blocks must
 #'   fit in `max_memory`. With `BPPARAM` and `checkpoint`, a task is some of the
@@ -112,7 +124,8 @@
 edge_stability <- function(x, k = 20, resamples = 100,
                            method = c("subsample", "bootstrap"),
                            fraction = NULL, metric = NULL, sign = "signed", ...,
-                           min_stability = 0.5, chance = TRUE, subset = NULL) {
+                           min_stability = 0.5, chance = TRUE, subset = NULL,
+                           unit = NULL) {
   check_supplied(x)
   method <- check_choice(
     method, c("subsample", "bootstrap"), "method",
@@ -129,8 +142,10 @@ edge_stability <- function(x, k = 20, resamples = 100,
     method = method, resamples = resamples,
     num_samples = ncol(search$points$values), min_stability = min_stability
   )
+  unit <- units_of_search(unit, search, x)
+  draw$num_units <- if (!is.null(unit)) max(unit)
   draw$size <- check_fraction(fraction, draw, options$metric)
-  stable <- find_stability(search, draw, chance, current_env())
+  stable <- find_stability(search, draw, chance, unit, current_env())
   new_stability(stable, search, draw)
 }
 
@@ -152,17 +167,19 @@ check_fraction <- function(fraction, draw, metric, call = caller_env()) {
   subsample <- draw$method == "subsample"
   fraction <- fraction %||% if (subsample) 0.5 else 1
   fraction <- check_positive_share(fraction, "fraction", call)
-  size <- round(fraction * draw$num_samples)
+  num_items <- draw$num_units %||% draw$num_samples
+  items <- if (is.null(draw$num_units)) "samples" else "units"
+  size <- round(fraction * num_items)
   least <- if (metric$undefined_rows == "constant") 2 else 1
-  most <- if (subsample) draw$num_samples - 1 else draw$num_samples
+  most <- if (subsample) num_items - 1 else num_items
   if (size >= least && size <= most) {
     return(as.integer(size))
   }
   abort_argument(
     c(
-      "{.arg fraction} must draw {format_bound(least)} samples or more, and
+      "{.arg fraction} must draw {format_bound(least)} {items} or more, and
        {if (subsample) 'fewer than' else 'no more than'} there are.",
-      x = "It draws {format_bound(size)} of {format_bound(draw$num_samples)}."
+      x = "It draws {format_bound(size)} of {format_bound(num_items)}."
     ),
     call
   )
@@ -179,11 +196,12 @@ most_chance_resamples <- 50L
 # others, absent, chance). `found` are the edges of the graph of all samples,
 # with their counts; `others` are further edges. `chance` counts the edges of
 # noise in 0, 1, ... resamples.
-find_stability <- function(search, draw, chance, call) {
+find_stability <- function(search, draw, chance, unit, call) {
   drawn <- draw_resamples(
-    draw$num_samples, draw$resamples, draw$method, draw$size
+    draw$num_samples, draw$resamples, draw$method, draw$size,
+    unit %||% seq_len(draw$num_samples)
   )
-  noise <- if (chance) draw_chance(search)
+  noise <- if (chance) draw_chance(search, unit)
   least <- max(1L, as.integer(ceiling(
     # In double, 0.07 * 100 exceeds 7.
     draw$min_stability * draw$resamples * (1 - 1e-12)
@@ -235,9 +253,11 @@ measure_others <- function(search, counted, call) {
 }
 
 # Makes the same search on independent points, for some of them. Returns NULL if
-# the points can't be permuted.
-draw_chance <- function(search) {
-  if (is_metafeatures(search$points$values)) {
+# the points can't be permuted. Units of unequal size can't change places.
+draw_chance <- function(search, unit) {
+  sizes <- if (!is.null(unit)) tabulate(unit)
+  if (is_metafeatures(search$points$values) ||
+        length(unique(sizes)) > 1) {
     return(NULL)
   }
   asked <- search$request$subset %||% seq_len(nrow(search$points$values))
@@ -248,7 +268,7 @@ draw_chance <- function(search) {
   if (length(asked) == 0) {
     return(NULL)
   }
-  search$points$values <- permute_within_points(search$points$values)
+  search$points$values <- permute_within_points(search$points$values, unit)
   search$request$subset <- as.integer(asked)
   search$request$progress <- FALSE
   search$options$verbose <- FALSE

@@ -36,7 +36,10 @@ format_draw <- function(draw) {
   how <- if (draw$method == "subsample") "subsample" else "bootstrap sample"
   paste0(
     tally(draw$resamples, how), " of ", format_count(draw$size), " of ",
-    tally(draw$num_samples, "sample")
+    tally(
+      draw$num_units %||% draw$num_samples,
+      if (is.null(draw$num_units)) "sample" else "unit"
+    )
   )
 }
 

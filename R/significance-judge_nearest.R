@@ -33,8 +33,8 @@ check_no_blocks <- function(permutations, block, call = caller_env()) {
   )
 }
 
-# Draws permutations of the samples that count, one in each column.
-draw_for_search <- function(search, x, permutations, strata,
+# Returns the relabellings of the samples that count: see relabellings().
+draw_for_search <- function(search, x, permutations, strata, unit, whole,
                             call = caller_env()) {
   points <- search$points
   num_given <- points$num_given %||% ncol(points$values)
@@ -50,7 +50,23 @@ draw_for_search <- function(search, x, permutations, strata,
     check_index_strata(search, strata, call)
   }
   check_varies_in_strata(search, strata, call)
-  draw_permutations(ncol(points$values), permutations, strata)
+  unit <- units_of_search(
+    unit, search, x, for_permutations = permutations > 0, call = call
+  )
+  arg <- asked_by(search)
+  request <- search$request
+  exchange <- exchange_of(
+    search$queries$values, strata, unit, whole, request$adjust, arg, call
+  )
+  relabellings(
+    exchange, permutations, permutable(search)$values,
+    same_for_sign(request$sign, request$metric == "spearman"), arg, call
+  )
+}
+
+# Returns the argument that has the outcomes.
+asked_by <- function(search) {
+  if (isTRUE(search$queries$are_outcomes)) "outcome" else "point"
 }
 
 # If an outcome (or a point) is constant within each stratum, no permutation
@@ -66,7 +82,7 @@ check_varies_in_strata <- function(search, strata, call) {
   if (length(nested) == 0) {
     return(invisible())
   }
-  arg <- if (isTRUE(search$queries$are_outcomes)) "outcome" else "point"
+  arg <- asked_by(search)
   labels <- asked_names(search)
   abort_argument(
     c(
@@ -78,7 +94,8 @@ check_varies_in_strata <- function(search, strata, call) {
          {first_few(paste0(\"\\\"\", labels[nested], \"\\\"\"))}."
       },
       i = "Permutations within {.arg strata} do not change such values. If
-           samples of one stratum are of one subject, average them first."
+           samples of one stratum are of one subject, who has one value, give
+           the subjects as {.arg unit}."
     ),
     call
   )
@@ -104,14 +121,15 @@ check_index_strata <- function(search, strata, call) {
   }
 }
 
-# Runs a search and computes its significance. Returns
+# Runs a search and computes its significance. Student's t takes samples as
+# independent, so there are no p-values from it with units. Returns
 #   found    as run_search() does
 #   columns  further columns of the table, matrices of the shape of found$index
 #   null     the smallest distance of each permutation (row) for each outcome
 #            (column)
 # `bytes` limits the queries of one search and its answer.
 judge_nearest <- function(search, drawn, bytes = bytes_at_once,
-                          call = caller_env()) {
+                          has_units = FALSE, call = caller_env()) {
   if (is.null(search$held) && can_be_held(search)) {
     # The points are prepared, and sent to a GPU, once for all searches below.
     search$held <- hold_points(search$points$values, search$request, call)
@@ -120,7 +138,7 @@ judge_nearest <- function(search, drawn, bytes = bytes_at_once,
   judge <- if (has_own_samples(search)) judge_by_p else search_permuted
   judged <- judge(search, drawn, bytes, call)
   columns <- list()
-  if (has_correlation(search$options$metric)) {
+  if (has_correlation(search$options$metric) && !has_units) {
     columns <- analytic_columns(search, judged$found, bytes, call)
   }
   columns$p_adjusted <- judged$adjusted

@@ -30,7 +30,8 @@
 #' @param k Number of neighbours, a whole number from 1 to the number of other
 #'   points.
 #' @param permutations The number of permutations of the outcome for p-values.
-#'   1,000 are usual. The smallest p-value of B permutations is 1 / (B + 1). 0
+#'   1,000 are usual. The smallest p-value of B permutations is 1 / (B + 1). If
+#'   the outcome has no more distinct arrangements, each of them is used once. 0
 #'   gives only the p-values of correlations that need no permutations. `NULL`
 #'   (default) gives no p-values.
 #'
@@ -42,6 +43,13 @@
 #'   an error if all samples of each group have exactly the same value. With
 #'   `adjust`, the groups are covariates, too. `NULL` (default) permutes among
 #'   all samples.
+#' @param unit For `permutations`: the unit of each sample, such as the donor of
+#'   a cell, given like `strata`. Units must be independent of each other; the
+#'   samples of one unit need not be. See *Whole units* below. `NULL` (default):
+#'   all samples are independent.
+#' @param whole For `unit`: with `TRUE`, values that vary within units are
+#'   permuted as blocks among units of equal size. With `FALSE` (default), they
+#'   are permuted within units.
 #' @param ... [Point options][point_options()] and [run options][run_options()],
 #'   by name, or collected as `options = `. `constant` applies to other points:
 #'   the point itself must vary.
@@ -59,15 +67,17 @@
 #'   * `correlation`: for correlations, the signed r for every `sign`;
 #'   * `block`: with `block`, that of the neighbour;
 #'   * `p_value` and `fdr`: with `permutations` (0 or more) for correlations,
-#'     the p-value of the pair and the false discovery rate over all points;
+#'     the p-value of the pair and the false discovery rate over all points.
+#'     With `unit`, there are none;
 #'   * `p_adjusted`: with 1 or more `permutations`, the family-wise p-value.
 #'
 #'   With `permutations`, the attribute `null` is a matrix of the smallest
 #'   distances, permutations x outcomes. For correlations with `sign = "signed"`
 #'   or `"absolute"`, 1 minus these is the largest r, or |r|, of each
-#'   permutation. The attribute `left_out` lists [metafeatures()] that were left
-#'   out, and `num_covariates` is the number of covariates that rows were
-#'   adjusted for, strata included.
+#'   permutation. The attribute `smallest_p` has the smallest `p_adjusted` that
+#'   is possible, for each outcome. The attribute `left_out` lists
+#'   [metafeatures()] that were left out, and `num_covariates` is the number of
+#'   covariates that rows were adjusted for, strata included.
 #'
 #' @section P-value of one pair:
 #' `p_value` is valid only for a gene (or other point) that was chosen in
@@ -138,8 +148,52 @@
 #' Permutations are drawn by R's random numbers before the search, so
 #' [set.seed()] makes them reproducible on any backend. Distances are equal if
 #' they differ by at most 1e-12, relative to their size. For correlations and
-#' other bounded metrics, it is relative to 1. Few samples have few
-#' arrangements, so p-values cannot be small: two groups of 4 have 70.
+#' other bounded metrics, it is relative to 1.
+#'
+#' Few samples have few arrangements: two groups of 4 have 70. If there are at
+#' most `permutations` besides the observed one, all are used, without random
+#' numbers. The p-value is then exact: the proportion of all arrangements that
+#' are at least as extreme. No p-value is below `attr(, "smallest_p")`. With
+#' `sign = "absolute"` and two groups of 4 this is 2 / 70, since groups that are
+#' swapped have the same |r|.
+#'
+#' @section Whole units:
+#' Several samples of one donor, such as cells, are not independent. Points
+#' differ between donors, and many outcomes are the donor's. If all samples are
+#' permuted, p-values are far too small. With `unit = donor`, whole donors are
+#' permuted.
+#' * **An outcome that is constant within units** (the donor's disease) is
+#'   permuted among units, which may have any number of samples. The null
+#'   hypothesis is that the outcomes of units are exchangeable, given the values
+#'   and the number of their samples. `strata` are then groups of units.
+#' * **An outcome that varies within units** (cells of one donor with and
+#'   without a treatment) is permuted within them. The null hypothesis is that
+#'   the samples of one unit are exchangeable. Differences between units remain
+#'   in all permutations.
+#' * **Blocks**, with `whole = TRUE`. An outcome that varies within units is
+#'   permuted among units of equal size. The first sample of a unit gets the
+#'   value of another unit's first sample, and so on. So the samples of all
+#'   units must be in the same order, such as days of a patient. They may depend
+#'   on each other.
+#'
+#' All outcomes of one call must be constant within units, or all must vary,
+#' unless `whole` is `TRUE`.
+#'
+#' **P-values.** Student's t counts each sample as independent, whatever its
+#' unit. So with `unit` there is no `p_value` and no `fdr`, only `p_adjusted`.
+#' For a false discovery rate, take one value of each unit (a pseudobulk), such
+#' as the mean of its samples, and search without `unit`. `p_adjusted` needs
+#' some units: two groups of 3 have 20 arrangements, so no two-sided p-value is
+#' below 0.1. The print states the smallest possible one.
+#'
+#' **Pairs.** For samples before and after a treatment, `strata = patient` is
+#' enough. It permutes within each patient, as `unit = patient` does, and works
+#' with `adjust`. Donors that are nested in a condition (each has one) are no
+#' strata, which is an error, but units.
+#'
+#' **Covariates.** With `unit` and `adjust`, outcome and covariates must be
+#' constant within units. For an outcome that varies, give the units as
+#' `strata`.
 #'
 #' @section Permutations with covariates:
 #' With `adjust`, the null hypothesis is that the outcome depends only on the
@@ -172,7 +226,8 @@
 #'   instance by [stats::p.adjust()] of the smallest `p_adjusted` of each.
 #' * The choice of metric, sign, weights and points after seeing results.
 #' * Samples that are not exchangeable: batches, relatives, repeated samples.
-#'   `strata` help with batches.
+#'   `strata` help with batches, and `unit` with repeated samples.
+#' * Numbers of samples that depend on the outcome, with `unit`.
 #' * Unequal variances in groups of unequal size. A difference in variance alone
 #'   may then be significant.
 #' * Strata of unequal spread, for `p_value` and `fdr`. If points and outcome
@@ -246,6 +301,19 @@
 #' # Rows of x, each by itself
 #' nearest_to(x, c("gene7", "gene9"), k = 2)
 #'
+#' # Five ill and five healthy donors with 20 cells each, and no difference
+#' donor <- rep(1:10, each = 20)
+#' ill <- donor <= 5
+#' cells <- matrix(rnorm(2000), 200)[, donor] + matrix(rnorm(40000), 200)
+#' cell_by_cell <- nearest_to(
+#'   cells, outcome = ill, k = 3, sign = "absolute", permutations = 200
+#' )
+#' cell_by_cell$p_adjusted
+#' nearest_to(
+#'   cells, outcome = ill, k = 3, sign = "absolute", permutations = 200,
+#'   unit = donor
+#' )
+#'
 #' # Relapse with censoring: the correlation, and Cox's score test beside it
 #' if (requireNamespace("survival", quietly = TRUE)) {
 #'   x <- matrix(rnorm(50 * 60), nrow = 50)
@@ -262,7 +330,8 @@
 #' }
 nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
                        outcome = NULL, permutations = NULL, strata = NULL,
-                       block = NULL, between = FALSE) {
+                       unit = NULL, whole = FALSE, block = NULL,
+                       between = FALSE) {
   check_supplied(x)
   if (is.null(outcome)) {
     check_supplied(point)
@@ -273,6 +342,7 @@ nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
   permutations <- check_permutations(permutations, least = 0)
   check_has_p_values(permutations, options$metric)
   check_no_blocks(permutations, block)
+  whole <- check_whole(whole, unit)
   if (!is.null(permutations)) {
     options <- with_strata(options, strata)
   }
@@ -280,18 +350,27 @@ nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
     x, options, k = k, point = point, outcome = outcome, correlation = TRUE,
     block = block, between = between
   )
-  find_nearest(search, x, permutations, strata)
+  find_nearest(search, x, permutations, strata, unit, whole)
 }
 
 # Returns the table of a search, with p-values if `permutations` is a number.
-find_nearest <- function(search, x, permutations, strata, call = caller_env()) {
+find_nearest <- function(search, x, permutations, strata, unit, whole,
+                         call = caller_env()) {
   search$as_table <- TRUE
   if (is.null(permutations)) {
     check_strata(strata, x, 0, for_permutations = FALSE, call = call)
+    check_strata(
+      unit, x, 0, for_permutations = FALSE, arg = "unit", call = call
+    )
     return(table_of_nearest(run_search(search, call), search))
   }
-  drawn <- draw_for_search(search, x, permutations, strata, call)
-  judged <- judge_nearest(search, drawn, call = call)
+  relabelled <- draw_for_search(
+    search, x, permutations, strata, unit, whole, call
+  )
+  judged <- judge_nearest(
+    search, relabelled$drawn, has_units = !is.null(unit), call = call
+  )
+  search$relabelled <- relabelled$facts
   table_of_nearest(judged$found, search, judged)
 }
 
@@ -337,10 +416,13 @@ table_of_nearest <- function(found, search, judged = NULL) {
   }
   table <- as.data.frame(columns, stringsAsFactors = FALSE)
   attr(table, "null") <- judged$null
+  if (!is.null(judged$null)) {
+    attr(table, "smallest_p") <- search$relabelled$smallest_p
+  }
   attr(table, "num_covariates") <- num_covariates(search$request)
   class(table) <- c("fsknn_nearest", "data.frame")
   search$nearest <- list(
-    to = describe_what_for(search), permutations = NROW(judged$null)
+    to = describe_what_for(search), relabelled = search$relabelled
   )
   with_searched(add_left_out(table, search), search)
 }

@@ -63,22 +63,24 @@ check_permutations_fit <- function(num_permutations, bytes_each,
 # Returns NULL, or a whole number for each sample that is the same within a
 # group. For `strata` and the arguments from `of` on, see given_values();
 # samples are features or points. `for_permutations` says whether permutations
-# were requested. Without them, strata have no meaning.
+# were requested. Without them, strata have no meaning. The same function checks
+# units, with another `arg`. A unit may have one sample.
 check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
                          input = check_input(), of = "features",
-                         known = names_of_side(x, input, of),
+                         known = names_of_side(x, input, of), arg = "strata",
                          call = caller_env()) {
   if (is.null(strata)) {
     return(NULL)
   }
   if (!for_permutations) {
     abort_argument(
-      "{.arg strata} need {.arg permutations}, and there are none.",
+      "{.arg {arg}} {if (arg == \"strata\") \"need\" else \"needs\"}
+       {.arg permutations}, and there are none.",
       call
     )
   }
   values <- each_value(
-    x, strata, "strata", num_samples, input, of, known, call = call
+    x, strata, arg, num_samples, input, of, known, call = call
   )
   one <- if (of == "points") "point" else "sample"
   missing <- which(is.na(values))
@@ -86,7 +88,7 @@ check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
     count <- length(missing)
     abort_argument(
       c(
-        "{.arg strata} must have no missing values.",
+        "{.arg {arg}} must have no missing values.",
         x = "{format_count(count)} {cli::qty(count)}{?is/are} missing:
              {one}{cli::qty(count)}{?s} {first_few(missing)}."
       ),
@@ -94,19 +96,22 @@ check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
     )
   }
   groups <- match(values, unique(values))
-  check_can_permute(groups, call, one = one)
+  if (arg == "strata") {
+    check_can_permute(groups, call, one = one)
+  }
   groups
 }
 
 # With `counted`, only samples with a weight above 0 count.
-check_can_permute <- function(groups, call, counted = FALSE, one = "sample") {
+check_can_permute <- function(groups, call, counted = FALSE, one = "sample",
+                              arg = "strata") {
   if (anyDuplicated(groups) > 0) {
     return(invisible())
   }
   of <- if (counted) " with a weight above 0" else ""
   abort_argument(
     c(
-      "Two {one}s{of} at least must be in one of {.arg strata}.",
+      "Two {one}s{of} at least must be in one of {.arg {arg}}.",
       x = "Each {one} is in one of its own, so that nothing can be permuted."
     ),
     call

@@ -6,10 +6,14 @@
 # --- samples of a resample ---------------------------------------------------
 
 # Returns the numbers of samples in each resample, ascending. R's generator
-# draws all resamples here.
-draw_resamples <- function(num_samples, resamples, method, size) {
+# draws all resamples here. With `unit`, a number for each sample, it draws
+# `size` units with all of their samples.
+draw_resamples <- function(num_samples, resamples, method, size,
+                           unit = seq_len(num_samples)) {
+  members <- split(seq_len(num_samples), unit)
   lapply(seq_len(resamples), function(resample) {
-    sort(sample.int(num_samples, size, replace = method == "bootstrap"))
+    drawn <- sample.int(length(members), size, replace = method == "bootstrap")
+    sort(unlist(members[drawn], use.names = FALSE))
   })
 }
 
@@ -193,9 +197,26 @@ raise_few_points <- function(result, call) {
 }
 
 # Permutes the samples of every point independently by R's generator. The result
-# is that of x[i, sample.int(ncol(x))] for one row after another.
-permute_within_points <- function(values) {
-  cpp_permute_rows(values)
+# is that of x[i, sample.int(ncol(x))] for one row after another. With `unit`, a
+# number for each sample, it permutes units of equal size. Each sample gets the
+# value of the sample at the same place in another unit.
+permute_within_points <- function(values, unit = NULL) {
+  if (is.null(unit)) {
+    return(cpp_permute_rows(values))
+  }
+  members <- do.call(rbind, split(seq_along(unit), unit))
+  units <- seq_len(nrow(members))
+  from <- cpp_permute_rows(
+    matrix(units, nrow(values), length(units), byrow = TRUE)
+  )
+  permuted <- values
+  for (place in seq_len(ncol(members))) {
+    for (to in units) {
+      sample <- members[from[, to], place]
+      permuted[, members[to, place]] <- values[cbind(seq_along(sample), sample)]
+    }
+  }
+  permuted
 }
 
 # Returns the distances of pairs of points, given by number, as a search

@@ -2,11 +2,11 @@
 # matrix with a group for each column.
 
 # Returns x (in the form that searches take), labels (1 or 2 for each column),
-# names of the groups, strata (or NULL), and options to go with x.
-take_two_groups <- function(x, groups, strata, permuted, options,
+# names of the groups, strata and unit (or NULL), and options to go with x.
+take_two_groups <- function(x, groups, strata, unit, permuted, options,
                             call = caller_env()) {
   if (is_two_tables(x)) {
-    taken <- bind_two(x, groups, strata, permuted, options, call)
+    taken <- bind_two(x, groups, strata, unit, permuted, options, call)
   } else {
     num_samples <- points_size(x, options$input, "x", call)[[2]]
     # Weights are matched now, because samples in neither group are dropped
@@ -19,6 +19,10 @@ take_two_groups <- function(x, groups, strata, permuted, options,
     strata <- check_strata(
       strata, x, num_samples, permuted, input = options$input, call = call
     )
+    unit <- check_strata(
+      unit, x, num_samples, permuted, input = options$input, arg = "unit",
+      call = call
+    )
     if (!is.null(options$adjust)) {
       points <- take_points(x, options$input, "x", call)
       options$adjust$covariates <- read_covariates(
@@ -27,7 +31,7 @@ take_two_groups <- function(x, groups, strata, permuted, options,
     }
     taken <- list(
       x = x, labels = as.integer(groups), names = levels(groups),
-      strata = strata, options = options
+      strata = strata, unit = unit, options = options
     )
   }
   taken <- drop_groupless(taken, call)
@@ -40,7 +44,7 @@ is_two_tables <- function(x) {
     length(x) == 2
 }
 
-bind_two <- function(x, groups, strata, permuted, options, call) {
+bind_two <- function(x, groups, strata, unit, permuted, options, call) {
   if (!is.null(groups)) {
     abort_argument(
       "{.arg groups} can't be given where {.arg x} is a list of two, which are
@@ -105,6 +109,9 @@ bind_two <- function(x, groups, strata, permuted, options, call) {
     labels = rep(1:2, vapply(parts, function(part) ncol(part$values), 1L)),
     names = names,
     strata = check_strata(strata, values, ncol(values), permuted, call = call),
+    unit = check_strata(
+      unit, values, ncol(values), permuted, arg = "unit", call = call
+    ),
     options = options
   )
 }
@@ -176,7 +183,7 @@ drop_groupless <- function(taken, call) {
   }
   list(
     x = values, labels = taken$labels[keep], names = taken$names,
-    strata = taken$strata[keep], options = options
+    strata = taken$strata[keep], unit = taken$unit[keep], options = options
   )
 }
 
@@ -198,10 +205,37 @@ check_can_change <- function(labels, strata, call) {
   }
 }
 
+# Returns list(drawn, facts, strata): see relabellings(). Units that have
+# samples of both groups become strata.
+relabel_groups <- function(labels, taken, samples, whole, designs, permutations,
+                           call = caller_env()) {
+  unit <- taken$unit[samples]
+  values <- t(labels)
+  exchange <- exchange_of(
+    values, taken$strata[samples], unit, whole,
+    do.call(cbind, as.list(designs)), "groups", call
+  )
+  if (exchange$kind == "units") {
+    check_group_sizes(
+      labels[!duplicated(unit)], taken$names, NULL, call, "units"
+    )
+  }
+  if (exchange$kind == "samples" && !is.null(unit)) {
+    taken$strata[samples] <- exchange$pool
+  }
+  # Residuals differ, so that no two units have the same.
+  relabelled <- relabellings(
+    exchange, permutations, if (is.null(designs)) values,
+    if (is.null(designs)) same_classes else identical, "groups", call
+  )
+  c(relabelled, taken["strata"])
+}
+
 fewest_in_group <- 3L
 
-# `designs` has the covariates of each group, or NULL.
-check_group_sizes <- function(labels, names, designs, call) {
+# `designs` has the covariates of each group, or NULL. `of` are the samples, or
+# the units.
+check_group_sizes <- function(labels, names, designs, call, of = "samples") {
   sizes <- tabulate(labels, 2)
   covariates <- max(0L, vapply(designs, NCOL, 1L))
   fewest <- fewest_in_group + covariates
@@ -210,7 +244,7 @@ check_group_sizes <- function(labels, names, designs, call) {
   }
   abort_argument(
     c(
-      "Each group must have at least {fewest} samples.",
+      "Each group must have at least {fewest} {of}.",
       x = "{.val {names[[1]]}} has {sizes[[1]]}, {.val {names[[2]]}} has
            {sizes[[2]]}.",
       i = if (covariates > 0) {

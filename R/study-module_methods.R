@@ -19,10 +19,11 @@ format.fsknn_modules <- function(x, ...) {
         tally(length(outcomes), "outcome"), ": ",
         first_few(outcomes, limit = 5L),
         if (x$permutations > 0) {
-          paste0(" (", tally(x$permutations, "permutation"), ")")
+          paste0(" (", describe_relabelling(x$relabelled), ")")
         }
       )
-    }
+    },
+    describe_smallest_p(x$relabelled)
   )
 }
 

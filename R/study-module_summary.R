@@ -34,6 +34,9 @@
 #'   step-down maximum over permutations of the outcome.
 #' * `fdr` is `p_value` adjusted by Benjamini and Hochberg over the modules.
 #'
+#' With `unit`, whole donors are permuted, and only `p_adjusted` is given: see
+#' *Whole units* in [nearest_to()].
+#'
 #' With several outcomes, these p-values are not adjusted for their number. They
 #' are too small if the outcome contributed to the modules. That is so if points
 #' were selected by the outcome, or if it is a row of `x` as from
@@ -75,14 +78,17 @@
 #'     `size`, `variance_explained` and `hub` (name or number of a point);
 #'   * `outcomes`, if there are any: a data frame with a row for each outcome
 #'     and module. Its columns are `outcome`, `module`, `correlation`,
-#'     `p_value`, `p_adjusted` (with permutations) and `fdr`. The modules with
-#'     the largest |correlation| are first;
+#'     `p_value`, `p_adjusted` (with permutations) and `fdr`. With `unit`, there
+#'     is no `p_value` and no `fdr`. The modules with the largest |correlation|
+#'     are first;
 #'   * `points`: a data frame with a row for each point in a module: `point`,
 #'     `module`, `kme` and `rank` (1 for the hub);
 #'   * `eigengenes`: a matrix with a row for each module and a column for each
 #'     sample. Rows are named `ME` and the module. It can be searched, or bound
 #'     to `x`;
-#'   * `num_samples` and `permutations`.
+#'   * `num_samples` and `permutations` (those that were used), and with
+#'     outcomes `relabelled`, a list with the smallest possible `p_adjusted`
+#'     (`smallest_p`).
 #'
 #'   `as.data.frame()` returns the modules, or with `what` the `"outcomes"` or
 #'   `"points"`. `plot()` draws the correlations of the `n` largest modules with
@@ -112,11 +118,12 @@
 #' head(found$points)
 module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
                            metric = "pearson", permutations = 0,
-                           strata = NULL) {
+                           strata = NULL, unit = NULL, whole = FALSE) {
   check_supplied(clusters)
   check_supplied(x)
   min_size <- check_whole_number(min_size, "min_size", 1, .Machine$integer.max)
   permutations <- check_permutations(permutations, least = 0)
+  whole <- check_whole(whole, unit)
   options <- verb_options("module_summary", ...)
   check_is_correlation(options$metric)
   read <- read_module_points(x, options)
@@ -128,11 +135,13 @@ module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
   })
   found <- new_module_summary(modules, made, read)
   if (!is.null(outcome)) {
-    found$outcomes <- outcomes_of_modules(
+    table <- outcomes_of_modules(
       found, outcome, x, read, options, permutations = permutations,
-      strata = strata
+      strata = strata, unit = unit, whole = whole
     )
-    found$permutations <- permutations
+    found$outcomes <- table$outcomes
+    found$permutations <- table$relabelled$num
+    found$relabelled <- table$relabelled
   }
   found
 }
@@ -281,16 +290,22 @@ new_module_summary <- function(modules, made, points) {
   )
 }
 
-# Returns the results of nearest_to() for all modules. `points` is from
+# Returns list(outcomes, relabelled): the results of nearest_to() for all
+# modules, and the facts of the permutations. `points` is from
 # read_module_points().
 outcomes_of_modules <- function(found, outcome, x, points, options,
-                                permutations, strata, call = caller_env()) {
+                                permutations, strata, unit, whole,
+                                call = caller_env()) {
   told <- outcomes_told(
     outcome, x, list(options = options, points = points), call
   )
   strata <- check_strata(
     strata, x, found$num_samples, permutations > 0, input = options$input,
     call = call
+  )
+  unit <- check_strata(
+    unit, x, found$num_samples, permutations > 0, input = options$input,
+    arg = "unit", call = call
   )
   adjust <- options$adjust
   if (rlang::is_formula(adjust$adjust) && is.null(adjust$data)) {
@@ -308,15 +323,20 @@ outcomes_of_modules <- function(found, outcome, x, points, options,
     eigengenes, options, k = num_modules, outcome = told, correlation = TRUE,
     call = call
   )
-  table <- find_nearest(search, eigengenes, permutations, strata, call)
+  table <- find_nearest(
+    search, eigengenes, permutations, strata, unit, whole, call
+  )
   columns <- intersect(
     c("correlation", "p_value", "p_adjusted", "fdr"), names(table)
   )
-  cbind(
+  outcomes <- cbind(
     data.frame(
       outcome = rep(names(told), each = num_modules),
       module = found$modules$module[table$index], stringsAsFactors = FALSE
     ),
     as.data.frame(table)[columns]
+  )
+  list(
+    outcomes = outcomes, relabelled = searched_of(table)$nearest$relabelled
   )
 }

@@ -164,6 +164,22 @@ sample_cases <- function() {
     "strata, nearest_to" = case(batch, function(v, x) {
       with_seed(nearest_to(x, outcome = w, k = 3, permutations = 9, strata = v))
     }),
+    "unit, nearest_to" = case(batch, function(v, x) {
+      with_seed(nearest_to(x, outcome = w, k = 3, permutations = 9, unit = v))
+    }),
+    "unit, edge_stability" = case(batch, function(v, x) {
+      with_seed(edge_stability(x, 3, resamples = 5, unit = v))$stability
+    }),
+    "unit, edge_significance" = case(batch, function(v, x) {
+      with_seed(edge_significance(
+        knn_graph(x, 3), x, permutations = 9, unit = v
+      ))$p_from
+    }),
+    "unit, compare_neighbours" = case(batch, function(v, x) {
+      with_seed(compare_neighbours(
+        x, rep(1:2, 6), 3, permutations = 9, unit = v
+      )$points)
+    }),
     "strata, module_summary" = case(batch, function(v, x) {
       with_seed(
         module_summary(modules, x, w, permutations = 9, strata = v)$outcomes
@@ -272,6 +288,14 @@ point_cases <- function() {
     }),
     "strata, knn_predict" = case(kind, function(v, x) {
       with_seed(predicted(x, kind, k = 3, folds = 3, strata = v))
+    }),
+    "unit, knn_predict" = case(kind, function(v, x) {
+      with_seed(predicted(x, rep_len(1:2, n) > 1, k = 3, unit = v))
+    }),
+    "unit, neighbour_mixing" = case(rep_len(1:4, n), function(v, x) {
+      with_seed(attr(neighbour_mixing(
+        knn_graph(x, 3), kind, unit = v, permutations = 9
+      ), "chance"))
     }),
     "labels, neighbour_mixing" = case(kind, function(v, x) {
       neighbour_mixing(knn_graph(x, 3), v, permutations = NULL)$purity

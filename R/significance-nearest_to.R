@@ -195,6 +195,11 @@
 #' constant within units. For an outcome that varies, give the units as
 #' `strata`.
 #'
+#' **Calibration.** We simulated 500 genes of donors with 20 cells each, without
+#' any effect (`inst/bench/calibration_units.R`). Without `unit`, some gene is
+#' called at 5% in each of 100 data sets. With `unit`, it is in 3%, 4% and 6% of
+#' 400 data sets (4 and 4, 10 and 10, 20 and 20 donors).
+#'
 #' @section Permutations with covariates:
 #' With `adjust`, the null hypothesis is that the outcome depends only on the
 #' covariates. Its residuals are permuted (Freedman and Lane 1983), adjusted for

@@ -24,9 +24,6 @@
 #'   type), in the same form as `labels`. Labels are permuted within groups.
 #' @param unit `NULL` (default), or the unit of each point (such as its donor),
 #'   in the same form as `labels`. See *Permutation test*.
-#' @param whole For `unit`: with `TRUE`, labels that vary within units are
-#'   permuted as blocks among units of equal size. With `FALSE` (default), they
-#'   are permuted within units.
 #' @param data The data with the columns that `labels`, `strata` and `unit`
 #'   name, or `NULL` (default). Either a data frame (or `DataFrame`) with a row
 #'   for each point, with row names that match the points. Or an `ExpressionSet`
@@ -70,8 +67,9 @@
 #' other. If labels are those of donors (such as their disease), permuted cells
 #' are mixed far better by chance than whole donors. Give the donor as `unit`.
 #' Labels that are constant within units are permuted among units of any size.
-#' Others are permuted within units, or with `whole = TRUE` as blocks: see
-#' *Whole units* in [nearest_to()]. The print states the smallest possible `p`.
+#' Others are permuted as blocks, among units of equal size: see *Whole units*
+#' in [nearest_to()]. `strata = donor` permutes labels within donors. The print
+#' states the smallest possible `p`.
 #'
 #' `p` is for the mean of all points, not for single points. A small `p` does
 #' not show the cause: cells of different types in different batches are
@@ -108,8 +106,7 @@
 #' neighbour_mixing(edges, ill, unit = donor)
 neighbour_mixing <- function(edges, labels, ..., self = FALSE,
                              weighted = FALSE, permutations = 100,
-                             strata = NULL, unit = NULL, whole = FALSE,
-                             data = NULL) {
+                             strata = NULL, unit = NULL, data = NULL) {
   check_no_more(...)
   check_supplied(edges)
   check_supplied(labels)
@@ -139,10 +136,9 @@ neighbour_mixing <- function(edges, labels, ..., self = FALSE,
     labels_of_points(unit, data, nn$names, "unit"), NULL, num_points,
     !is.null(permutations), of = "points", known = NULL, arg = "unit"
   )
-  whole <- check_whole(whole, unit)
   relabelled <- if (!is.null(permutations)) {
     values <- t(as.integer(labels))
-    exchange <- exchange_of(values, strata, unit, whole, arg = "labels")
+    exchange <- exchange_of(values, strata, unit)
     relabellings(exchange, permutations, values, same_classes, "labels")
   }
   graph <- neighbours_of_points(places, num_points, self)

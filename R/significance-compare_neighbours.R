@@ -84,10 +84,9 @@
 #' @section Whole units:
 #' If donors have several samples each (cells), give the donor as `unit`. Donors
 #' that are each in one group are permuted among the groups, with all of their
-#' samples. Each group must have three or more. Units with samples of both
-#' groups are strata: labels are permuted within them. With `whole = TRUE`, the
-#' labels of a unit's samples are permuted as a block, among units of equal
-#' size: see *Whole units* in [nearest_to()].
+#' samples. Each group must have three or more. The labels of units with samples
+#' of both groups are permuted as blocks, among units of equal size: see *Whole
+#' units* in [nearest_to()]. `strata = donor` permutes labels within donors.
 #'
 #' The number of donors limits what can be found. If there are at most
 #' `permutations` other ways to assign them to the groups, all are used. The
@@ -182,8 +181,8 @@
 #'   does none and gives no p-values.
 #' @param strata `NULL` (default), or a value for each sample, given like
 #'   `groups`. Labels are permuted only among samples with the same value.
-#' @param unit,whole `NULL` (default), or the unit of each sample, such as its
-#'   donor, given like `groups`; and how units are permuted. See *Whole units*.
+#' @param unit `NULL` (default), or the unit of each sample, such as its donor,
+#'   given like `groups`. See *Whole units*.
 #' @param persistence The weight of deeper ranks in `rbo`, above 0 and below 1.
 #'   With 0.9 (default), the first 10 ranks have 86% of the weight.
 #' @param ... [Point options][point_options()] and [run options][run_options()],
@@ -252,11 +251,9 @@
 #' found$edges[found$edges$p_adjusted < 0.05, ]
 compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
                                sign = "signed", ..., permutations = 100,
-                               strata = NULL, unit = NULL, whole = FALSE,
-                               persistence = 0.9) {
+                               strata = NULL, unit = NULL, persistence = 0.9) {
   check_supplied(x)
   permutations <- check_permutations(permutations)
-  whole <- check_whole(whole, unit)
   persistence <- check_persistence(persistence)
   options <- verb_options("compare_neighbours", ...)
   check_is_correlation(
@@ -288,10 +285,10 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
   drawn <- NULL
   if (!is.null(permutations)) {
     relabelled <- relabel_groups(
-      labels, taken, samples, whole, designs, permutations
+      labels, taken, samples, designs, permutations
     )
     drawn <- relabelled$drawn
-    taken[c("strata", "relabelled")] <- relabelled[c("strata", "facts")]
+    taken$relabelled <- relabelled$facts
   }
   tell_contrast(search, labels)
   contrast_groups(search, labels, taken, drawn, persistence, samples, designs)

@@ -34,7 +34,7 @@ check_no_blocks <- function(permutations, block, call = caller_env()) {
 }
 
 # Returns the relabellings of the samples that count: see relabellings().
-draw_for_search <- function(search, x, permutations, strata, unit, whole,
+draw_for_search <- function(search, x, permutations, strata, unit,
                             call = caller_env()) {
   points <- search$points
   num_given <- points$num_given %||% ncol(points$values)
@@ -56,7 +56,7 @@ draw_for_search <- function(search, x, permutations, strata, unit, whole,
   arg <- asked_by(search)
   request <- search$request
   exchange <- exchange_of(
-    search$queries$values, strata, unit, whole, request$adjust, arg, call
+    search$queries$values, strata, unit, request$adjust, call
   )
   relabellings(
     exchange, permutations, permutable(search)$values,

@@ -47,9 +47,6 @@
 #'   a cell, given like `strata`. Units must be independent of each other; the
 #'   samples of one unit need not be. See *Whole units* below. `NULL` (default):
 #'   all samples are independent.
-#' @param whole For `unit`: with `TRUE`, values that vary within units are
-#'   permuted as blocks among units of equal size. With `FALSE` (default), they
-#'   are permuted within units.
 #' @param ... [Point options][point_options()] and [run options][run_options()],
 #'   by name, or collected as `options = `. `constant` applies to other points:
 #'   the point itself must vary.
@@ -166,18 +163,17 @@
 #'   permuted among units, which may have any number of samples. The null
 #'   hypothesis is that the outcomes of units are exchangeable, given the values
 #'   and the number of their samples. `strata` are then groups of units.
-#' * **An outcome that varies within units** (cells of one donor with and
-#'   without a treatment) is permuted within them. The null hypothesis is that
-#'   the samples of one unit are exchangeable. Differences between units remain
-#'   in all permutations.
-#' * **Blocks**, with `whole = TRUE`. An outcome that varies within units is
-#'   permuted among units of equal size. The first sample of a unit gets the
-#'   value of another unit's first sample, and so on. So the samples of all
-#'   units must be in the same order, such as days of a patient. They may depend
-#'   on each other.
+#' * **An outcome that varies within units** is permuted as blocks, among units
+#'   of equal size. The first sample of a unit gets the value of another unit's
+#'   first sample, and so on. This is for series such as days of a patient,
+#'   which have the same order in all units. Samples of a unit may depend on
+#'   each other.
+#' * **Permutations within units** are those of `strata = donor`. They are for
+#'   an outcome that varies within donors, such as a treatment of some of the
+#'   cells. The null hypothesis is that the samples of a donor are exchangeable.
+#'   Differences between donors remain in all permutations.
 #'
-#' All outcomes of one call must be constant within units, or all must vary,
-#' unless `whole` is `TRUE`.
+#' If some outcomes of a call vary within units, all are permuted as blocks.
 #'
 #' **P-values.** Student's t counts each sample as independent, whatever its
 #' unit. So with `unit` there is no `p_value` and no `fdr`, only `p_adjusted`.
@@ -186,14 +182,12 @@
 #' some units: two groups of 3 have 20 arrangements, so no two-sided p-value is
 #' below 0.1. The print states the smallest possible one.
 #'
-#' **Pairs.** For samples before and after a treatment, `strata = patient` is
-#' enough. It permutes within each patient, as `unit = patient` does, and works
-#' with `adjust`. Donors that are nested in a condition (each has one) are no
-#' strata, which is an error, but units.
+#' **Pairs.** For samples before and after a treatment, give the patient as
+#' `strata`, which permutes within each pair. Donors that are nested in a
+#' condition (each has one) are no strata, which is an error, but units.
 #'
-#' **Covariates.** With `unit` and `adjust`, outcome and covariates must be
-#' constant within units. For an outcome that varies, give the units as
-#' `strata`.
+#' **Covariates.** With `unit` and `adjust`, the covariates of an outcome that
+#' is constant within units must be constant, too.
 #'
 #' **Calibration.** We simulated 500 genes of donors with 20 cells each, without
 #' any effect (`inst/bench/calibration_units.R`). Without `unit`, some gene is
@@ -335,8 +329,7 @@
 #' }
 nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
                        outcome = NULL, permutations = NULL, strata = NULL,
-                       unit = NULL, whole = FALSE, block = NULL,
-                       between = FALSE) {
+                       unit = NULL, block = NULL, between = FALSE) {
   check_supplied(x)
   if (is.null(outcome)) {
     check_supplied(point)
@@ -347,7 +340,6 @@ nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
   permutations <- check_permutations(permutations, least = 0)
   check_has_p_values(permutations, options$metric)
   check_no_blocks(permutations, block)
-  whole <- check_whole(whole, unit)
   if (!is.null(permutations)) {
     options <- with_strata(options, strata)
   }
@@ -355,11 +347,11 @@ nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
     x, options, k = k, point = point, outcome = outcome, correlation = TRUE,
     block = block, between = between
   )
-  find_nearest(search, x, permutations, strata, unit, whole)
+  find_nearest(search, x, permutations, strata, unit)
 }
 
 # Returns the table of a search, with p-values if `permutations` is a number.
-find_nearest <- function(search, x, permutations, strata, unit, whole,
+find_nearest <- function(search, x, permutations, strata, unit,
                          call = caller_env()) {
   search$as_table <- TRUE
   if (is.null(permutations)) {
@@ -369,9 +361,7 @@ find_nearest <- function(search, x, permutations, strata, unit, whole,
     )
     return(table_of_nearest(run_search(search, call), search))
   }
-  relabelled <- draw_for_search(
-    search, x, permutations, strata, unit, whole, call
-  )
+  relabelled <- draw_for_search(search, x, permutations, strata, unit, call)
   judged <- judge_nearest(
     search, relabelled$drawn, has_units = !is.null(unit), call = call
   )

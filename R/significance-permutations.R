@@ -103,15 +103,14 @@ check_strata <- function(strata, x, num_samples, for_permutations = TRUE,
 }
 
 # With `counted`, only samples with a weight above 0 count.
-check_can_permute <- function(groups, call, counted = FALSE, one = "sample",
-                              arg = "strata") {
+check_can_permute <- function(groups, call, counted = FALSE, one = "sample") {
   if (anyDuplicated(groups) > 0) {
     return(invisible())
   }
   of <- if (counted) " with a weight above 0" else ""
   abort_argument(
     c(
-      "Two {one}s{of} at least must be in one of {.arg {arg}}.",
+      "Two {one}s{of} at least must be in one of {.arg strata}.",
       x = "Each {one} is in one of its own, so that nothing can be permuted."
     ),
     call

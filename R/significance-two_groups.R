@@ -205,30 +205,24 @@ check_can_change <- function(labels, strata, call) {
   }
 }
 
-# Returns list(drawn, facts, strata): see relabellings(). Units that have
-# samples of both groups become strata.
-relabel_groups <- function(labels, taken, samples, whole, designs, permutations,
+# Returns list(drawn, facts): see relabellings().
+relabel_groups <- function(labels, taken, samples, designs, permutations,
                            call = caller_env()) {
   unit <- taken$unit[samples]
   values <- t(labels)
   exchange <- exchange_of(
-    values, taken$strata[samples], unit, whole,
-    do.call(cbind, as.list(designs)), "groups", call
+    values, taken$strata[samples], unit, do.call(cbind, as.list(designs)), call
   )
   if (exchange$kind == "units") {
     check_group_sizes(
       labels[!duplicated(unit)], taken$names, NULL, call, "units"
     )
   }
-  if (exchange$kind == "samples" && !is.null(unit)) {
-    taken$strata[samples] <- exchange$pool
-  }
   # Residuals differ, so that no two units have the same.
-  relabelled <- relabellings(
+  relabellings(
     exchange, permutations, if (is.null(designs)) values,
     if (is.null(designs)) same_classes else identical, "groups", call
   )
-  c(relabelled, taken["strata"])
 }
 
 fewest_in_group <- 3L

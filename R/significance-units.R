@@ -11,8 +11,7 @@
 # `values` has a row for each outcome, over the samples that count. `strata` and
 # `unit` are from check_strata(), or NULL. `covariates` has a row for each
 # sample, or is NULL.
-exchange_of <- function(values, strata = NULL, unit = NULL, whole = FALSE,
-                        covariates = NULL, arg = "outcome",
+exchange_of <- function(values, strata = NULL, unit = NULL, covariates = NULL,
                         call = caller_env()) {
   num_samples <- ncol(values)
   strata <- strata %||% rep(1L, num_samples)
@@ -25,16 +24,10 @@ exchange_of <- function(values, strata = NULL, unit = NULL, whole = FALSE,
   }
   unit <- match(unit, unique(unit))
   exchange$num_units <- max(unit)
-  is_constant <- constant_within(values, unit)
-  if (!whole && !all(is_constant)) {
-    check_varies_inside(is_constant, covariates, arg, call)
-    exchange$pool <- combined(strata, unit)
-    check_can_permute(exchange$pool, call, arg = "unit")
-    return(exchange)
-  }
   exchange$item <- unit
   exchange$pool <- of_units(strata, unit, "strata", call)
-  exchange$kind <- if (all(is_constant)) "units" else "blocks"
+  is_constant <- all(constant_within(values, unit))
+  exchange$kind <- if (is_constant) "units" else "blocks"
   if (exchange$kind == "units") {
     check_units_covariates(covariates, unit, call)
   } else {
@@ -101,31 +94,6 @@ of_units <- function(values, unit, arg, call, samples = "samples") {
   values[first]
 }
 
-check_varies_inside <- function(is_constant, covariates, arg, call) {
-  if (any(is_constant)) {
-    abort_argument(
-      c(
-        "All of {.arg {arg}} must be constant within units, or all must vary.",
-        x = "{sum(is_constant)} of {length(is_constant)} are constant. These
-             are permuted among units, and others within units.",
-        i = "Use two calls."
-      ),
-      call
-    )
-  }
-  if (!is.null(covariates)) {
-    abort_argument(
-      c(
-        "With {.arg adjust}, {.arg {arg}} must be constant within units.",
-        x = "Values that vary are permuted within units, which must then be
-             covariates, too.",
-        i = "Give the units as {.arg strata} in place of {.arg unit}."
-      ),
-      call
-    )
-  }
-}
-
 check_units_covariates <- function(covariates, unit, call) {
   if (length(covariates) == 0 || all(constant_within(t(covariates), unit))) {
     return(invisible())
@@ -152,20 +120,11 @@ check_units_can_permute <- function(exchange, call) {
       "Two units{if (blocks) \" of the same size\"} at least must be in the same
        stratum, so that something can be permuted.",
       i = if (blocks) {
-        "Without {.code whole = TRUE}, values are permuted within units."
+        "Give the units as {.arg strata} to permute values within them."
       }
     ),
     call
   )
-}
-
-# `whole` concerns units, and permutations.
-check_whole <- function(whole, unit, call = caller_env()) {
-  whole <- check_flag(whole, "whole", call = call)
-  if (whole && is.null(unit)) {
-    abort_argument("{.arg whole} needs {.arg unit}, and there is none.", call)
-  }
-  whole
 }
 
 # The means of units lose degrees of freedom by the means and covariates of
@@ -208,12 +167,11 @@ relabellings <- function(exchange, permutations, values = NULL,
   is_fixed <- !is.null(items) && ncol(items) == 0
   has_units <- !is.null(exchange$num_units)
   if (is_fixed && has_units) {
-    inside <- exchange$kind == "samples"
     abort_argument(
       c(
-        "Permutations must change {.arg {arg}}.",
-        x = "It stays the same, however values are exchanged
-             {if (inside) \"within units\" else \"between units\"}."
+        "Permutations of units must change {.arg {arg}}.",
+        x = "All units that are exchanged have the same values.",
+        i = "Give the units as {.arg strata} to permute values within them."
       ),
       call
     )
@@ -360,8 +318,7 @@ describe_relabelling <- function(facts) {
     },
     if (!is.null(facts$num_units)) {
       paste0(
-        if (facts$kind == "samples") " within " else " of ",
-        tally(facts$num_units, "unit"),
+        " of ", tally(facts$num_units, "unit"),
         if (facts$kind == "blocks") " as blocks"
       )
     }

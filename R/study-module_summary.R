@@ -118,12 +118,11 @@
 #' head(found$points)
 module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
                            metric = "pearson", permutations = 0,
-                           strata = NULL, unit = NULL, whole = FALSE) {
+                           strata = NULL, unit = NULL) {
   check_supplied(clusters)
   check_supplied(x)
   min_size <- check_whole_number(min_size, "min_size", 1, .Machine$integer.max)
   permutations <- check_permutations(permutations, least = 0)
-  whole <- check_whole(whole, unit)
   options <- verb_options("module_summary", ...)
   check_is_correlation(options$metric)
   read <- read_module_points(x, options)
@@ -137,7 +136,7 @@ module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
   if (!is.null(outcome)) {
     table <- outcomes_of_modules(
       found, outcome, x, read, options, permutations = permutations,
-      strata = strata, unit = unit, whole = whole
+      strata = strata, unit = unit
     )
     found$outcomes <- table$outcomes
     found$permutations <- table$relabelled$num
@@ -294,7 +293,7 @@ new_module_summary <- function(modules, made, points) {
 # modules, and the facts of the permutations. `points` is from
 # read_module_points().
 outcomes_of_modules <- function(found, outcome, x, points, options,
-                                permutations, strata, unit, whole,
+                                permutations, strata, unit,
                                 call = caller_env()) {
   told <- outcomes_told(
     outcome, x, list(options = options, points = points), call
@@ -323,9 +322,7 @@ outcomes_of_modules <- function(found, outcome, x, points, options,
     eigengenes, options, k = num_modules, outcome = told, correlation = TRUE,
     call = call
   )
-  table <- find_nearest(
-    search, eigengenes, permutations, strata, unit, whole, call
-  )
+  table <- find_nearest(search, eigengenes, permutations, strata, unit, call)
   columns <- intersect(
     c("correlation", "p_value", "p_adjusted", "fdr"), names(table)
   )

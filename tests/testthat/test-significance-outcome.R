@@ -43,7 +43,9 @@ test_that("several outcomes are a list or a data frame, named", {
   for (name in names(outcomes)) {
     own <- found[found$point == name, -1]
     rownames(own) <- NULL
-    expect_identical(own, ask(outcomes[[name]]), ignore_attr = "null")
+    expect_identical(
+      own, ask(outcomes[[name]]), ignore_attr = c("null", "smallest_p")
+    )
   }
   expect_identical(ask(as.data.frame(outcomes)), found)
   expect_identical(ask(outcomes["age"])$point, rep("age", 4))

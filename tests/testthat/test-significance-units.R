@@ -40,16 +40,11 @@ test_that("strata are groups of units", {
   expect_identical(ncol(unique(relabelled$drawn, MARGIN = 2)), 35L)
 })
 
-test_that("values that vary stay in their unit, or move as blocks", {
+test_that("values that vary within units move as blocks", {
   unit <- c(1, 2, 1, 2, 3, 3, 4, 4, 4)
   values <- t(c(5, 1, 6, 2, 3, 4, 7, 8, 9))
-  set.seed(2)
-  inside <- relabellings(exchange_of(values, NULL, unit), 20, values)
-  expect_identical(inside$facts$kind, "samples")
-  set.seed(2)
-  expect_identical(inside$drawn, draw_permutations(9, 20, unit))
   # Units 1, 2 and 3 have two samples each, and the fourth stays.
-  blocks <- relabellings(exchange_of(values, NULL, unit, TRUE), 100, values)
+  blocks <- relabellings(exchange_of(values, NULL, unit), 100, values)
   expect_identical(blocks$facts$kind, "blocks")
   expect_identical(ncol(blocks$drawn), 5L)
   places <- list(c(1, 3), c(2, 4), c(5, 6))
@@ -62,11 +57,6 @@ test_that("values that vary stay in their unit, or move as blocks", {
     }, NA)))
     expect_identical(sort(unlist(moved)), 1:6)
   }
-  # A stratum is kept by permutations inside units, too.
-  strata <- c(1L, 1L, 2L, 2L, 1L, 1L, 2L, 1L, 1L)
-  set.seed(3)
-  both <- relabellings(exchange_of(values, strata, unit), 5, values)$drawn
-  expect_true(all(strata[both] == strata & unit[both] == unit))
 })
 
 test_that("all arrangements are those of brute force", {
@@ -186,7 +176,7 @@ test_that("samples of weight 0 and missing values leave units alone", {
   expect_false(anyNA(units$p_adjusted))
 })
 
-test_that("an outcome that varies within units is permuted within them", {
+test_that("the p-value of blocks is that of all their arrangements", {
   data <- followed(num_samples = 12)
   unit <- rep(1:4, 3)
   ask <- function(...) {
@@ -196,11 +186,8 @@ test_that("an outcome that varies within units is permuted within them", {
       backend = "cpu", ...
     )
   }
-  units <- ask(unit = unit)
-  expect_identical(units$p_adjusted, ask(strata = unit)$p_adjusted)
-  expect_false("p_value" %in% names(units))
-  expect_output(print(units), "30 permutations within 4 units", fixed = TRUE)
-  blocks <- ask(unit = unit, whole = TRUE)
+  blocks <- ask(unit = unit)
+  expect_false("p_value" %in% names(blocks))
   expect_output(print(blocks), "all 24 relabellings of 4 units as blocks")
   of <- function(order) {
     place <- order[unit] + 4 * ((seq_len(12) - 1) %/% 4)
@@ -232,12 +219,8 @@ test_that("other verbs permute units as they do single samples", {
     compare(repeated(x, 3), groups[unit], unit = unit, adjust = age[unit])$edges,
     compare(x, groups, adjust = age)$edges
   )
-  # Units with both groups are strata.
-  both <- rep(1:8, 2)
-  expect_equal(
-    compare(x, groups, unit = both)$points,
-    compare(x, groups, strata = both)$points
-  )
+  # Units with both groups are blocks. Seven of the eight have the same labels.
+  expect_identical(compare(x, groups, unit = rep(1:8, 2))$permutations, 7L)
 
   modules <- function(x, outcome, ...) {
     set.seed(7)
@@ -310,14 +293,10 @@ test_that("labels of whole units are permuted over a graph", {
     attr(neighbour_mixing(edges, "who", unit = "donor", data = data), "chance"),
     chance
   )
-  # Labels that vary within units.
-  set.seed(1)
-  inside <- neighbour_mixing(edges, rep_len(1:2, 60), unit = unit)
-  set.seed(1)
-  expect_identical(
-    attr(inside, "chance"),
-    attr(neighbour_mixing(edges, rep_len(1:2, 60), strata = unit), "chance")
-  )
+  # Labels that vary within units of equal size.
+  labels <- rep(rep(1:2, 5), c(6, 4, 1, 9, 3, 7, 5, 5, 2, 18))
+  found <- neighbour_mixing(edges, labels, unit = rep(1:6, each = 10))
+  expect_output(print(found), "of 6 units as blocks", fixed = TRUE)
 })
 
 test_that("folds never split a unit", {
@@ -370,15 +349,12 @@ test_that("what can't be permuted by units is an error that says why", {
     ask(unit = unit, permutations = 0)
     ask(unit = 1:3)
     ask(unit = replace(unit, 2, NA))
-    ask(whole = TRUE)
     ask(strata = unit)
     ask(unit = unit, strata = rep(1:2, 6))
     ask(unit = unit, strata = unit)
-    ask(list(a = ill, b = varying), unit = unit)
-    ask(varying, unit = unit, adjust = age)
     ask(unit = unit, adjust = age)
-    ask(varying, unit = rep(1:3, c(3, 4, 5)), whole = TRUE)
-    ask(rep(1:3, 4), unit = unit, whole = TRUE)
+    ask(varying, unit = rep(1:3, c(3, 4, 5)))
+    ask(rep(1:3, 4), unit = unit)
     ask(rep(1:2, 6), unit = rep(1:6, each = 2), strata = rep(1:2, 6))
     compare_neighbours(x, unit < 3, k = 2, unit = unit, backend = "cpu")
     edge_significance(edges, x, unit = unit)

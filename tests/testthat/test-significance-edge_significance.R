@@ -445,3 +445,75 @@ test_that("with missing values the smallest p-value of each point counts", {
     }
   }
 })
+
+test_that("edges are explained by common neighbours, as by definition", {
+  x <- random_matrix(40, 25, 12)
+  x[2:6, ] <- x[2:6, ] + rep(x[1, ], each = 5)
+  rownames(x) <- paste0("g", 1:40)
+  batch <- rep_len(c(0, 1, 3), 25)
+  settings <- list(
+    list(metric = "pearson"), list(metric = "pearson", sign = "absolute"),
+    list(metric = "spearman", sign = "negative"), list(metric = "bicor"),
+    list(metric = "pearson", adjust = batch)
+  )
+  for (one in settings) {
+    edges <- do.call(knn_graph, c(list(x, 5), one))
+    found <- do.call(edge_significance, c(
+      list(edges, x, explain = TRUE), one[names(one) == "adjust"]
+    ))
+    r <- matrix(NA_real_, 40, 40)
+    at <- cbind(match(found$from, rownames(x)), match(found$to, rownames(x)))
+    r[at] <- r[at[, 2:1]] <- found$correlation
+    for (edge in seq_len(nrow(found))) {
+      ends <- at[edge, ]
+      common <- which(!is.na(r[ends[[1]], ]) & !is.na(r[ends[[2]], ]))
+      partial <- vapply(common, function(point) {
+        all <- c(ends, point)
+        some <- r[all, all]
+        diag(some) <- 1
+        # From the inverse of the matrix of correlations.
+        inverse <- solve(some)
+        -inverse[1, 2] / sqrt(inverse[1, 1] * inverse[2, 2])
+      }, 0)
+      least <- which.min(abs(partial))
+      expect_equal(
+        found$partial_correlation[[edge]],
+        if (length(least) > 0) partial[[least]] else NA_real_
+      )
+      expect_identical(
+        found$explained_by[[edge]],
+        if (length(least) > 0) rownames(x)[common[[least]]] else NA_character_
+      )
+    }
+    expect_gt(sum(!is.na(found$explained_by)), 20)
+  }
+  # Few at once give the same, and points without names are numbers.
+  edges <- knn_graph(unname(x), 5)
+  all <- edge_significance(edges, unname(x), explain = TRUE)
+  expect_type(all$explained_by, "integer")
+  parts <- fsknn:::explain_pairs(
+    all[c("from", "to", "correlation")], list(points = list(values = x)), 7
+  )
+  expect_identical(parts, as.list(all[c("partial_correlation", "explained_by")]))
+})
+
+test_that("a copy of an end explains nothing", {
+  x <- random_matrix(12, 10, 5)
+  x[2, ] <- 2 * x[1, ]
+  x[3, ] <- x[1, ] + 0.1 * x[3, ]
+  found <- edge_significance(knn_graph(x, 4), x, explain = TRUE)
+  expect_false(any(found$explained_by[found$from == 1 & found$to == 3] == 2))
+  expect_true(all(abs(found$partial_correlation) <= 1, na.rm = TRUE))
+  none <- edge_significance(
+    threshold_graph(x, min_similarity = 0.99), x, explain = TRUE
+  )
+  expect_identical(none$explained_by[none$from == 1 & none$to == 2], 3L)
+  expect_wrong(
+    edge_significance(
+      knn_graph(x, 2, metric = "euclidean"), x, permutations = 3,
+      explain = TRUE
+    ),
+    "partial correlations"
+  )
+  expect_wrong(edge_significance(knn_graph(x, 2), x, explain = NA), "explain")
+})

@@ -251,6 +251,7 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
     search, labels, taken$names, constant, designs
   )
   drawn <- if (!is.null(permutations)) {
+    check_not_protecting(search$covariates, current_env())
     draw_permutations(length(labels), permutations, taken$strata[samples])
   }
   tell_contrast(search, labels)

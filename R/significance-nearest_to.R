@@ -290,6 +290,7 @@ find_nearest <- function(search, x, permutations, strata, call = caller_env()) {
     check_strata(strata, x, 0, for_permutations = FALSE, call = call)
     return(table_of_nearest(run_search(search, call), search))
   }
+  check_not_protecting(search$covariates, call)
   drawn <- draw_for_search(search, x, permutations, strata, call)
   judged <- judge_nearest(search, drawn, call = call)
   table_of_nearest(judged$found, search, judged)

@@ -40,6 +40,8 @@ permute_and_search <- function(search, permutations, call) {
   # another.
   check_permutations_fit(permutations, 16 * nrow(values), call)
   one <- without_folder(search)
+  # Permutations within points do not change this.
+  one$tied <- tied_points(search)
   one$request$progress <- FALSE
   observed <- keep_of_search(one, call)
   one$options$verbose <- FALSE
@@ -95,14 +97,18 @@ smallest_p_of_points <- function(search, found, call) {
         present[found$index[there, rank], , drop = FALSE]
       smallest[from] <- pmin(smallest[from], p_without_missing(
         r_of_distance(found$distance[there, rank], search$request$sign),
-        rowSums(both), search$request
+        rowSums(both), search$request,
+        search$tied[from] | search$tied[found$index[there, rank]]
       ))
     }
-    # No farther pair has a smaller p-value than this.
+    # No farther pair has a smaller p-value than this, by Student's t. Those of
+    # ranks may be smaller than its p-value by 0.5%, where r has the sign of the
+    # nearest.
     last <- found$distance[, k]
-    bound <- p_without_missing(
-      r_toward_zero(last, search$request$sign), counts[rows], search$request
-    )
+    bound <- 0.99 * replace(r_to_p(
+      r_toward_zero(last, search$request$sign), counts[rows] - 2,
+      alternative_of_sign(search$request$sign)
+    ), counts[rows] < 3, 1)
     open <- !is.na(last) & bound < smallest[rows]
     if (k >= most_k || !any(open)) {
       return(smallest)

@@ -117,6 +117,7 @@ judge_nearest <- function(search, drawn, bytes = bytes_at_once,
     search$held <- hold_points(search$points$values, search$request, call)
     on.exit(give_back_held(search$held))
   }
+  search$tied <- tied_points(search)
   judge <- if (has_own_samples(search)) judge_by_p else search_permuted
   judged <- judge(search, drawn, bytes, call)
   columns <- list()
@@ -257,6 +258,7 @@ search_for_all <- function(search, outcomes) {
 # in theory.
 p_of_all <- function(asked, rounded, call) {
   queries <- asked$queries$values
+  tied <- rows_with_ties(queries)
   self <- asked$request$query_self
   asked$request$query_self <- if (!is.null(self)) rep(self, nrow(queries))
   all <- find_all(asked, call)
@@ -273,7 +275,7 @@ p_of_all <- function(asked, rounded, call) {
     }
     p[index, at] <- p_without_missing(
       r_of_distance(distance, asked$request$sign), common[index, at],
-      asked$request
+      asked$request, asked$tied[index] | tied[[at]]
     )
   }
   list(p = p, nearest = nearest)
@@ -285,12 +287,23 @@ common_samples <- function(search, queries) {
 }
 
 # Returns p-values of correlations under na = "pairwise", 1 for those without
-# degrees of freedom.
-p_without_missing <- function(r, num_samples, request) {
+# degrees of freedom. `ties` is that of correlation_p_value().
+p_without_missing <- function(r, num_samples, request, ties) {
   p <- correlation_p_value(
-    r, num_samples, 0, request$metric, alternative_of_sign(request$sign), TRUE
+    r, num_samples, 0, request$metric, alternative_of_sign(request$sign), ties
   )
   replace(p, is.na(p), 1)
+}
+
+# Returns whether each point has equal values, where Spearman's p-values need it
+# and r does not show it: under na = "pairwise", whose points are in memory.
+tied_points <- function(search) {
+  values <- search$points$values
+  if (search$request$metric == "spearman" && can_be_short(search)) {
+    rows_with_ties(values)
+  } else {
+    logical(nrow(values))
+  }
 }
 
 # Splits 1 to count into ranges of `at_once` numbers. There is one empty range
@@ -483,10 +496,12 @@ p_of_outcome <- function(search, outcome) {
   } else {
     length(outcome)
   }
-  # Ranks among all samples of a row are not those among the samples of a pair.
-  ties <- if (pairwise || !is.null(request$weights) || anyNA(outcome) ||
-                anyDuplicated(outcome) > 0) TRUE
+  # Weighted ranks have no exact p-value, and values that were filled in are
+  # equal.
+  tied <- !is.null(request$weights) || !pairwise && anyNA(outcome) ||
+    rows_with_ties(t(outcome))
   function(r, index) {
+    ties <- if (tied) TRUE else if (pairwise) search$tied[index]
     correlation_p_value(
       r, if (pairwise) num_samples[index] else num_samples,
       num_covariates(request) %||% 0, request$metric,

@@ -81,17 +81,22 @@
 #'   [stats::cor.test()]. With `weights`, it is that of the slope in `lm(weights
 #'   = )`, for samples with a weight above 0.
 #' * `"spearman"`: without ties and weights, from the distribution of ranks, as
-#'   below. With ties, weights or `na = "pairwise"`, from t. That is too small
-#'   in the far tail, and 0 at r = 1.
+#'   below. If the point or the outcome has ties, or with weights, from t. That
+#'   is too small in the far tail.
 #' * `"bicor"`: t, as in WGCNA's `bicorAndPvalue()`.
 #'
-#' For up to 18 samples, Spearman's p-value is exact, by the counts of all
+#' For up to 21 samples, Spearman's p-value is exact, by the counts of all
 #' permutations (van de Wiel and Di Bucchianico 2001). For more, it comes from a
 #' symmetric beta distribution with the exact variance and kurtosis of r (David,
 #' Kendall and Stuart 1951). It is then too large in the far tail. For one
 #' side this is by at most 30% at 1e-4, and four times at 1e-6. Smaller p-values
-#' are larger still, and for few more than 18 samples even r = 1 has one of
-#' about 1e-9. The p-value is never below 1 / n!.
+#' are larger still, and for 22 samples even r = 1 has one of about 2e-10. The
+#' p-value is never below 1 / n!, also with ties.
+#'
+#' With `na = "pairwise"`, n is the number of samples of the pair. The ranks of
+#' the pair have gaps where other values are missing in one of the two. The
+#' p-value is then that of ranks without gaps, with r rounded down to the next
+#' value that such ranks can have. This makes it somewhat too large.
 #'
 #' Whether a *point* has ties under `"spearman"` is inferred from r. This may
 #' fail at r = 0, where it matters least, and for thousands of samples, where

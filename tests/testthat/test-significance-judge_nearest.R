@@ -370,6 +370,39 @@ test_that("with missing values p_adjusted is the step-down of p-values", {
   }
 })
 
+test_that("with missing values Spearman's p-values are those of ranks", {
+  withr::local_seed(3)
+  x <- matrix(stats::rnorm(40 * 10), 40)
+  outcome <- stats::rnorm(10)
+  x[1, ] <- outcome
+  x[2, ] <- round(x[2, ])
+  # One missing value takes the p-values of no other point.
+  x[3, ] <- replace(outcome, 4, NA)
+  ask <- function(...) {
+    nearest_to(
+      x, outcome = outcome, k = 40, metric = "spearman", na = "pairwise",
+      backend = "cpu", ...
+    )
+  }
+  found <- ask(permutations = 19)
+  p <- found$p_value[match(1:40, found$index)]
+  r <- found$correlation[match(1:40, found$index)]
+  expect_equal(p[[1]], 1 / factorial(10))
+  expect_equal(p[c(1, 4:40)], naive_spearman_p(r[c(1, 4:40)], 10, "greater"))
+  expect_identical(p[[2]], r_to_p(r[[2]], 8, "greater"))
+  # The ranks of the outcome have a gap, so r is somewhat below 1.
+  expect_lt(r[[3]], 1)
+  expect_equal(p[[3]], 9 / factorial(9))
+  expect_lte(max(found$p_adjusted[found$index %in% c(1, 3)]), 0.05)
+  # Equal outcomes are ties of all pairs.
+  outcome[[1]] <- outcome[[2]]
+  found <- ask(permutations = 0)
+  expect_identical(
+    found$p_value[found$index > 3],
+    r_to_p(found$correlation, 8, "greater")[found$index > 3]
+  )
+})
+
 test_that("points with few samples don't hide one with many", {
   withr::local_seed(9)
   x <- matrix(stats::rnorm(200 * 40), 200)

@@ -53,20 +53,25 @@ draw_for_search <- function(search, x, permutations, strata,
   draw_permutations(ncol(points$values), permutations, strata)
 }
 
+# Returns the argument that has the outcomes.
+asked_by <- function(search) {
+  if (isTRUE(search$queries$are_outcomes)) "outcome" else "point"
+}
+
 # If an outcome (or a point) is constant within each stratum, no permutation
-# changes it, and strata among the covariates leave no residuals. `strata` are
-# those of the samples that count, or NULL.
+# changes it, and strata among the covariates leave no residuals. Rounding and
+# missing values do not count. `strata` are those of the samples that count, or
+# NULL.
 check_varies_in_strata <- function(search, strata, call) {
   asked <- search$queries$values
   if (is.null(strata) || !is.matrix(asked)) {
     return(invisible())
   }
-  first <- match(strata, strata)
-  nested <- which(apply(asked, 1, function(row) identical(row, row[first])))
+  nested <- which(apply(asked, 1, is_constant_within, strata))
   if (length(nested) == 0) {
     return(invisible())
   }
-  arg <- if (isTRUE(search$queries$are_outcomes)) "outcome" else "point"
+  arg <- asked_by(search)
   labels <- asked_names(search)
   abort_argument(
     c(
@@ -84,19 +89,27 @@ check_varies_in_strata <- function(search, strata, call) {
   )
 }
 
+is_constant_within <- function(values, strata) {
+  there <- !is.na(values)
+  values <- values[there]
+  left <- values - stats::ave(values, strata[there])
+  all(abs(left) <= 1e-12 * max(abs(values), 0))
+}
+
 # The points of an index have been adjusted already, so their covariates must
-# explain the strata.
+# explain the strata. With `adjust = ~ 1` there are none.
 check_index_strata <- function(search, strata, call) {
-  covariates <- search$request$adjust
-  if (is.null(strata) || is.null(covariates)) {
+  if (is.null(strata) || is.null(search$covariates)) {
     return(invisible())
   }
-  both <- cbind(covariates, design_of_strata(strata))
-  kept <- in_core(cpp_covariates(both, search$request$weights), call)$kept
-  if (length(kept) > ncol(covariates)) {
+  request <- search$request
+  both <- cbind(request$adjust, design_of_strata(strata))
+  kept <- in_core(cpp_covariates(both, request$weights), call)$kept
+  if (length(kept) > (num_covariates(request) %||% 0)) {
     abort_argument(
       c(
-        "{.arg strata} must be among the covariates of an index that has some.",
+        "{.arg strata} must be among the covariates of an index that was made
+         with {.arg adjust}.",
         i = "Make it with the strata, too: {.code adjust = ~ age + batch}."
       ),
       call

@@ -169,8 +169,8 @@
 #' 5%. Some point was called in 3% of data sets.
 #'
 #' With `adjust = ~ 1` the strata are the only covariates. Then the correlation
-#' and `p_value` are within strata, too. An index that was made with `adjust =
-#' ~ 1` does not know the strata: give `x` itself.
+#' and `p_value` are within strata, too. An index must have been made with the
+#' strata as covariates.
 #'
 #' @section What is not controlled:
 #' * Several outcomes. Each has a family of its own. Adjust once more, for

@@ -505,6 +505,19 @@ test_that("strata that hold one value each are an error", {
     ask(data.frame(years = sin(1:12), plate = nested))
     nearest_to(rbind(nested, x), 1, k = 3, permutations = 9, strata = strata)
   })
+  # Rounding and missing values are no variation.
+  rounded <- nested / 3 * (1 + rep(c(0, 1, -1), 4) * 2^-52)
+  expect_wrong(ask(rounded), "must vary within")
+  holes <- replace(x, 5, NA)
+  for (na in c("mean", "pairwise")) {
+    expect_wrong(
+      nearest_to(
+        holes, outcome = replace(nested, c(2, 7:9), NA), k = 3, na = na,
+        permutations = 9, strata = strata
+      ),
+      "must vary within"
+    )
+  }
   # An outcome that varies within one stratum can change.
   expect_identical(nrow(ask(replace(nested, 1, 1))), 3L)
 })

@@ -47,6 +47,7 @@ permute_and_search <- function(search, permutations, call) {
   one$options$verbose <- FALSE
   nearest <- matrix(NA_real_, nrow(values), permutations)
   by_rank <- 0
+  values <- with_equal_variance(values, search)
   bar <- new_split_bar(search$request$progress, permutations)
   on.exit(end_bar(bar))
   kept <- NULL
@@ -54,7 +55,9 @@ permute_and_search <- function(search, permutations, call) {
     # Each permutation is drawn in this process before its search, which draws
     # nothing. So the random stream is the same as if all were drawn at first,
     # which would need memory for as many copies of `x`.
-    one$points$values <- permute_within_points(values)
+    one$points$values <- with_own_variance(
+      permute_within_points(values), search
+    )
     if (at == 1) {
       kept <- open_permutations(search, one, permutations, call)
     }

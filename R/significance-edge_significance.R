@@ -68,6 +68,11 @@
 #' correlations then take the place of distances here. So a pair is compared
 #' with the *smallest p-value* of a permutation (Westfall and Young 1993).
 #'
+#' **Weights.** Unequal `weights` must say their kind, as in `weights =
+#' list(precision = w)`: see "P-values with weights" in [nearest_to()].
+#' Permuted samples of other precision take the variance of their new place.
+#' With frequencies, there are no `permutations`.
+#'
 #' **Metrics that are not correlations.** Their distances have no scale that is
 #' common to all points: points of low variance are near to all others. So each
 #' point's smallest distance is first compared with its own null distribution.
@@ -181,6 +186,7 @@ edge_significance <- function(edges, x, ...,
   check_told_again(edges, "num_covariates", given$adjust, "adjust")
   options <- check_options(given, "edge_significance")
   check_has_p(options$metric, permutations)
+  options$weighting <- weigh_p(x, options, TRUE, permutations)
   # Values are permuted and compared with those of the edges, in memory.
   options$in_memory <- TRUE
   search <- new_search(x, options, k = k)
@@ -372,7 +378,7 @@ count_all_pairs <- function(search) {
 samples_of_pairs <- function(pairs, search) {
   values <- search$points$values
   if (search$request$na != "pairwise") {
-    return(ncol(values))
+    return(num_samples_of(search))
   }
   if (length(pairs$common) > 0) {
     return(pairs$common)

@@ -50,6 +50,7 @@ draw_for_search <- function(search, x, permutations, strata,
     check_index_strata(search, strata, call)
   }
   check_varies_in_strata(search, strata, call)
+  tell_unequal_strata(search, strata)
   draw_permutations(ncol(points$values), permutations, strata)
 }
 
@@ -208,8 +209,14 @@ search_permuted <- function(search, drawn, bytes, call) {
   if (num_permutations == 0) {
     return(list(found = found))
   }
-  adjusted <- permutation_p(counts, num_permutations)
-  adjusted[] <- t(apply(adjusted, 1, cummax))
+  adjusted <- if (is_one_family(search)) {
+    adjust_over_call(
+      with_rounding(found$distance, search$options$metric), null
+    )
+  } else {
+    t(apply(permutation_p(counts, num_permutations), 1, cummax))
+  }
+  dim(adjusted) <- dim(counts)
   list(found = found, adjusted = adjusted, null = null)
 }
 
@@ -227,6 +234,8 @@ judge_by_p <- function(search, drawn, bytes, call) {
   judged$adjusted <- array(NA_real_, dim(found$index))
   judged$null <- matrix(0, num_permutations, num_outcomes)
   colnames(judged$null) <- asked_names(search)
+  own <- judged$adjusted
+  smallest_p <- judged$null
   at_once <- max(1, floor(bytes / 40 / nrow(search$points$values)))
   for (outcome in seq_len(num_outcomes)) {
     asked <- search_for_all(search, outcome)
@@ -240,6 +249,7 @@ judge_by_p <- function(search, drawn, bytes, call) {
       all <- p_of_all(asked, FALSE, call)
       judged$null[some, outcome] <- all$nearest
       permuted <- matrix(all$p, nrow(observed))[order, , drop = FALSE]
+      smallest_p[some, outcome] <- apply(permuted, 2, min)
       for (at in seq_along(some)) {
         smallest <- rev(cummin(rev(permuted[, at])))
         counts <- counts + (smallest <= observed[order])
@@ -248,6 +258,10 @@ judge_by_p <- function(search, drawn, bytes, call) {
     adjusted <- cummax(permutation_p(counts, num_permutations))
     judged$adjusted[outcome, ] <-
       adjusted[match(found$index[outcome, ], order)]
+    own[outcome, ] <- observed[found$index[outcome, ]]
+  }
+  if (is_one_family(search)) {
+    judged$adjusted <- adjust_over_call(own, smallest_p)
   }
   judged
 }
@@ -417,11 +431,13 @@ with_rounding <- function(distance, metric) {
 # Returns the values to permute, one row for each outcome. With covariates these
 # are its residuals (Freedman and Lane, 1983), which the search adjusts again.
 # Spearman's residuals are those of ranks, and the fitted values are added
-# before they are ranked again.
+# before they are ranked again. If weights are precisions, residuals are scaled
+# to equal variance (by `root`), and take the variance of their new sample.
 permutable <- function(search) {
   values <- search$queries$values
   covariates <- search$request$adjust
-  if (is.null(covariates)) {
+  root <- search$options$weighting$root
+  if (is.null(covariates) && is.null(root)) {
     return(list(values = values))
   }
   if (search$request$na == "mean") {
@@ -433,10 +449,14 @@ permutable <- function(search) {
   if (ranked) {
     values <- t(apply(values, 1, rank))
   }
-  weights <- search$request$weights %||% rep(1, ncol(values))
-  fit <- stats::lm.wfit(cbind(1, covariates), t(values), weights)
+  equal <- rep(1, ncol(values))
+  weights <- search$request$weights %||% equal
+  fit <- stats::lm.wfit(cbind(equal, covariates), t(values), weights)
   residuals <- t(as.matrix(fit$residuals))
-  list(values = residuals, fitted = if (ranked) values - residuals)
+  list(
+    values = residuals * rep(root %||% equal, each = nrow(residuals)),
+    fitted = if (ranked) values - residuals, root = root
+  )
 }
 
 # Row r is outcome of[r] under permutation by[r].
@@ -449,6 +469,9 @@ permuted_rows <- function(permuted, drawn, of, by) {
     if (!is.null(permuted$fitted)) {
       # Rounding keeps ties of ranks that are equal in theory.
       values <- round(values + permuted$fitted[outcome, ], 9)
+    }
+    if (!is.null(permuted$root)) {
+      values <- values / permuted$root
     }
     rows[some, ] <- matrix(values, length(some), num_samples, byrow = TRUE)
   }
@@ -473,13 +496,16 @@ undefined_queries <- function(search, call) {
 # --- p-values ----------------------------------------------------------------
 
 # Returns p_value and fdr of the points found. The latter is that of Benjamini
-# and Hochberg (1995) over all points, whose distances are searched for.
+# and Hochberg (1995) over all points, whose distances are searched for, or over
+# those of all outcomes.
 analytic_columns <- function(search, found, bytes, call) {
   request <- search$request
   num_outcomes <- nrow(found$index)
   at_once <- max(1, floor(bytes / 20 / nrow(search$points$values)))
   p_value <- fdr <- found$correlation
   listed <- seq_len(ncol(p_value))
+  one_family <- is_one_family(search)
+  of_all <- list()
   for (some in stretches_of(num_outcomes, at_once)) {
     asked <- search_for_all(search, some)
     all <- find_all(asked, call)
@@ -490,7 +516,15 @@ analytic_columns <- function(search, found, bytes, call) {
       p[listed] <- p_of(found$correlation[some[[at]], ], index[listed])
       p_value[some[[at]], ] <- p[listed]
       fdr[some[[at]], ] <- stats::p.adjust(p, "BH")[listed]
+      if (one_family) {
+        of_all[[some[[at]]]] <- p
+      }
     }
+  }
+  if (one_family) {
+    all <- stats::p.adjust(unlist(of_all), "BH")
+    first <- cumsum(lengths(of_all)) - lengths(of_all)
+    fdr[] <- all[outer(first, listed, `+`)]
   }
   list(p_value = p_value, fdr = fdr)
 }
@@ -507,7 +541,7 @@ p_of_outcome <- function(search, outcome) {
   num_samples <- if (pairwise) {
     as.vector(common_samples(search, t(outcome)))
   } else {
-    length(outcome)
+    num_samples_of(search)
   }
   # Weighted ranks have no exact p-value, and values that were filled in are
   # equal.

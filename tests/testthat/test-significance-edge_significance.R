@@ -327,7 +327,7 @@ test_that("prints, summaries and pictures say what was tested", {
   expect_identical(
     unname(told$counts["p_value", "<= 0.05"]), sum(found$p_value <= 0.05) + 0
   )
-  expect_output(print(told), "no false-discovery rate of the list")
+  expect_output(print(told), "of the rejected edges, not of the list")
   expect_identical(attr(found[1:3, ], "significance"),
                    attr(found, "significance"))
   expect_false(igraph::is_directed(as_igraph(found)))
@@ -346,13 +346,14 @@ test_that("edges of other points or settings are an error that says so", {
     edge_significance(edges, x[-40, ])
     edge_significance(knn_graph(x[-40, ], 3), x)
     edge_significance(edges, x, metric = "spearman")
-    edge_significance(edges, x, weights = rep_len(1:2, 20))
+    edge_significance(edges, x, weights = list(precision = rep_len(1:2, 20)))
     edge_significance(knn_graph(x, 3, weights = rep_len(1:2, 20)), x)
     edge_significance(knn_graph(x, 3, "manhattan"), x)
     edge_significance(edges, x, permutations = 0)
   })
   expect_no_error(edge_significance(
-    knn_graph(x, 3, weights = rep_len(1:2, 20)), x, weights = rep_len(1:2, 20)
+    knn_graph(x, 3, weights = rep_len(1:2, 20)), x,
+    weights = list(precision = rep_len(1:2, 20))
   ))
   # Edges from a file have no metric, but to six decimals they belong to x.
   file <- withr::local_tempfile(fileext = ".knn")

@@ -272,7 +272,8 @@ test_that("samples of weight 0 are neither permuted nor judged by", {
       set.seed(6)
       nearest_to(
         x, k = 5, outcome = outcome, permutations = permutations,
-        strata = if (permutations > 0) strata, weights = weights
+        strata = if (permutations > 0) strata,
+        weights = list(precision = weights)
       )
     }
     expect_identical(
@@ -281,8 +282,8 @@ test_that("samples of weight 0 are neither permuted nor judged by", {
     )
   }
   found <- nearest_to(
-    data$x, k = 3, outcome = data$outcome, permutations = 0, weights = weights,
-    sign = "absolute"
+    data$x, k = 3, outcome = data$outcome, permutations = 0,
+    weights = list(precision = weights), sign = "absolute"
   )
   known <- vapply(found$index, function(at) {
     fit <- stats::lm(data$outcome ~ data$x[at, ], weights = weights)

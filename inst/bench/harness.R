@@ -301,6 +301,32 @@ store_table <- function(folder, file, table) {
   }
 }
 
+# With --only=TEXT, a script runs some designs: those whose names match. The
+# stored table then keeps its other rows.
+designs_to_run <- function(designs) {
+  only <- option("only", "")
+  designs[grepl(only, names(designs), fixed = TRUE)]
+}
+
+# Stores rows of some designs, named in the first column. `all` are the names of
+# all designs, in order.
+store_designs <- function(folder, file, table, all) {
+  path <- if (!is.null(folder)) file.path(folder, file)
+  if (isTRUE(file.exists(path))) {
+    # Numbers keep their digits.
+    stored <- utils::read.csv(
+      path, check.names = FALSE, colClasses = "character", na.strings = "NA"
+    )
+    table[] <- lapply(table, as.character)
+    kept <- stored[[1]] %in% setdiff(all, table[[1]])
+    table <- rbind(stored[kept, names(table)], table)
+    table <- table[order(match(table[[1]], all)), ]
+    numbers <- !names(table) %in% c(names(table)[[1]], "what", "machine", "date")
+    table[numbers] <- lapply(table[numbers], type.convert, as.is = TRUE)
+  }
+  store_table(folder, file, table)
+}
+
 # --- The machine, without its name --------------------------------------------
 
 # The text behind the first ":" or "=" of the first line that matches.

@@ -93,7 +93,7 @@
 #' permutations (van de Wiel and Di Bucchianico 2001). For more, it comes from a
 #' symmetric beta distribution with the exact variance and kurtosis of r (David,
 #' Kendall and Stuart 1951). It is then too large in the far tail. For one
-#' side this is by at most 30% at 1e-4, and four times at 1e-6. Smaller p-values
+#' side this is by at most 20% at 1e-4, and four times at 1e-6. Smaller p-values
 #' are larger still, and for 22 samples even r = 1 has one of about 2e-10. The
 #' p-value is never below 1 / n!, also with ties.
 #'

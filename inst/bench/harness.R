@@ -311,18 +311,17 @@ designs_to_run <- function(designs) {
 # Stores rows of some designs, named in the first column. `all` are the names of
 # all designs, in order.
 store_designs <- function(folder, file, table, all) {
-  path <- if (!is.null(folder)) file.path(folder, file)
-  if (isTRUE(file.exists(path))) {
-    # Numbers keep their digits.
+  if (!is.null(folder) && file.exists(file.path(folder, file))) {
+    # Text of numbers keeps its digits.
     stored <- utils::read.csv(
-      path, check.names = FALSE, colClasses = "character", na.strings = "NA"
+      file.path(folder, file), check.names = FALSE, colClasses = "character"
     )
+    numbers <- vapply(table, is.numeric, NA)
     table[] <- lapply(table, as.character)
     kept <- stored[[1]] %in% setdiff(all, table[[1]])
     table <- rbind(stored[kept, names(table)], table)
     table <- table[order(match(table[[1]], all)), ]
-    numbers <- !names(table) %in% c(names(table)[[1]], "what", "machine", "date")
-    table[numbers] <- lapply(table[numbers], type.convert, as.is = TRUE)
+    table[numbers] <- lapply(table[numbers], as.numeric)
   }
   store_table(folder, file, table)
 }

@@ -61,6 +61,9 @@
 #'   `"spearman"` that of the ordinary average ranks. A sample of weight 0 is
 #'   left out: its values are neither read nor ranked, and an `x` in memory is
 #'   copied without it. Whether a row is constant depends on the other samples.
+#'   P-values need the meaning of weights, too. It is the name in a list, as in
+#'   `weights = list(sampling = w)`: see "P-values with weights" in
+#'   [nearest_to()].
 #' @param adjust For `"pearson"` and `"spearman"`, covariates of the samples
 #'   (columns of `x`, and of `query`), such as batch or age. Each row is
 #'   replaced by its residuals, and r is the partial correlation: see
@@ -845,7 +848,10 @@ check_each_option <- function(given, verb, call) {
     ),
     automatic = is_automatic(get("backend"), given$devices),
     input = check_input(get("points"), given$assay, given$dimred, call = call),
-    weights = check_sample_weights(given$weights, metric, call = call)
+    weights = check_sample_weights(
+      without_kind(given$weights), metric, call = call
+    ),
+    weight_kind = check_weight_kind(given$weights, call)
   )
   check_na_and_weights(options, call = call)
   options["adjust"] <- list(

@@ -135,6 +135,7 @@ format_searched <- function(x, points = TRUE) {
         }
       )
     },
+    nearest$notes,
     if (!is.null(facts$seconds) && !isFALSE(getOption("fsknn.show_time"))) {
       paste0("Time: ", describe_run(facts))
     }

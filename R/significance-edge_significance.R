@@ -19,9 +19,10 @@
 #' "pairwise"` the number that both points have. With `na = "mean"`, r and n use
 #' all samples. For `"bicor"`, the t distribution is an approximation.
 #'
-#' For `"spearman"`, p-values without ties are exact for up to 18 samples, and
-#' beyond come from a beta distribution: see [nearest_to()]. With ties or `na =
-#' "pairwise"` they come from t.
+#' For `"spearman"`, p-values without ties are exact for up to 21 samples, and
+#' beyond come from a beta distribution: see [nearest_to()]. If one of the two
+#' points has ties, they come from t. With `na = "pairwise"`, they are somewhat
+#' too large for pairs that lack samples.
 #'
 #' `p_value` is valid only for a pair that was chosen in advance. The edges were
 #' selected because their points are near, so use `p_adjusted` for them.
@@ -66,6 +67,11 @@
 #' With `na = "pairwise"`, each pair has its own number of samples. P-values of
 #' correlations then take the place of distances here. So a pair is compared
 #' with the *smallest p-value* of a permutation (Westfall and Young 1993).
+#'
+#' **Weights.** Unequal `weights` must say their kind, as in `weights =
+#' list(precision = w)`: see "P-values with weights" in [nearest_to()].
+#' Permuted samples of other precision take the variance of their new place.
+#' With frequencies, there are no `permutations`.
 #'
 #' **Metrics that are not correlations.** Their distances have no scale that is
 #' common to all points: points of low variance are near to all others. So each
@@ -127,10 +133,6 @@
 #' * Ties under `"spearman"`, as in counts. P-values then come from Student's t,
 #'   which is too small in the far tail, above all with few samples or many
 #'   zeros. Use `p_permutation`.
-#' * `"spearman"` with `na = "pairwise"`. P-values come from t, also without
-#'   ties, and a pair of few samples with r = 1 has a p-value of 0. Permuted
-#'   pairs have such p-values, too, so that `p_permutation` has little power.
-#'   A larger `min_pairs` makes such pairs rare.
 #' * Batches and subgroups of samples. They make points depend on each other,
 #'   and such edges are significant. They are not due to chance, but they may
 #'   not be biology either: see `adjust` in [point_options()].
@@ -236,6 +238,7 @@ edge_significance <- function(edges, x, ...,
   options <- check_options(given, "edge_significance")
   check_has_p(options$metric, permutations)
   check_explains(explain, options$metric)
+  options$weighting <- weigh_p(x, options, TRUE, permutations)
   # Values are permuted and compared with those of the edges, in memory.
   options$in_memory <- TRUE
   search <- new_search(x, options, k = k)
@@ -251,7 +254,8 @@ edge_significance <- function(edges, x, ...,
     if (has_own_samples(search)) {
       pairs$limit <- p_without_missing(
         r_of_distance(as_small(pairs$distance, TRUE), sign),
-        samples_of_pairs(pairs, search), search$request
+        samples_of_pairs(pairs, search), search$request,
+        ties_of_pairs(pairs, search)
       )
     }
     added <- c(added, p_of_permutations(pairs, null))
@@ -443,7 +447,7 @@ count_all_pairs <- function(search) {
 samples_of_pairs <- function(pairs, search) {
   values <- search$points$values
   if (search$request$na != "pairwise") {
-    return(ncol(values))
+    return(num_samples_of(search))
   }
   if (length(pairs$common) > 0) {
     return(pairs$common)
@@ -459,22 +463,23 @@ samples_of_pairs <- function(pairs, search) {
 
 # Returns whether either point of a pair has equal values. NULL means that r
 # decides or that it does not matter. cor.test() has no exact p-value for
-# weighted ranks, or for ranks among samples that the other point lacks.
-# Filled-in values are equal.
+# weighted ranks. Filled-in values are equal.
 ties_of_pairs <- function(pairs, search) {
   request <- search$request
   values <- search$points$values
   if (request$metric != "spearman" || is_metafeatures(values)) {
     return(NULL)
   }
-  if (!is.null(request$weights) || request$na == "pairwise") {
+  if (!is.null(request$weights)) {
     return(TRUE)
   }
+  filled <- request$na != "pairwise"
   listed <- unique(c(pairs$from, pairs$to))
   tied <- logical(nrow(values))
   for (rows in row_stretches(length(listed), 2e4)) {
     some <- values[listed[rows], , drop = FALSE]
-    tied[listed[rows]] <- rows_with_ties(some) | rowSums(is.na(some)) > 0
+    tied[listed[rows]] <- rows_with_ties(some) |
+      filled & rowSums(is.na(some)) > 0
   }
   tied[pairs$from] | tied[pairs$to]
 }

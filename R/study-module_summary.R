@@ -34,9 +34,9 @@
 #'   step-down maximum over permutations of the outcome.
 #' * `fdr` is `p_value` adjusted by Benjamini and Hochberg over the modules.
 #'
-#' With several outcomes, these p-values are not adjusted for their number. They
-#' are too small if the outcome contributed to the modules. That is so if points
-#' were selected by the outcome, or if it is a row of `x` as from
+#' With several outcomes, each is a family of its own, unless `family = "call"`.
+#' P-values are too small if the outcome contributed to the modules. That is so
+#' if points were selected by the outcome, or if it is a row of `x` as from
 #' [add_phenotype()]. Leave that row out of `x` and `clusters`. See
 #' [nearest_to()] for further limits.
 #'
@@ -112,13 +112,16 @@
 #' head(found$points)
 module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
                            metric = "pearson", permutations = 0,
-                           strata = NULL) {
+                           strata = NULL, family = c("outcome", "call")) {
   check_supplied(clusters)
   check_supplied(x)
   min_size <- check_whole_number(min_size, "min_size", 1, .Machine$integer.max)
   permutations <- check_permutations(permutations, least = 0)
   options <- verb_options("module_summary", ...)
   check_is_correlation(options$metric)
+  options$family <- check_family(
+    family, options$metric, if (is.null(outcome)) "outcome"
+  )
   read <- read_module_points(x, options)
   membership <- check_membership(clusters, read)
   membership[read$skip] <- NA

@@ -329,6 +329,10 @@ cpp_connectivities <- function(x, request, type, powers) {
     .Call(`_fsknn_cpp_connectivities`, x, request, type, powers)
 }
 
+cpp_preserve_modules <- function(reference, test, in_reference, in_test, drawn, type, power, instruction_set, num_threads, show_progress) {
+    .Call(`_fsknn_cpp_preserve_modules`, reference, test, in_reference, in_test, drawn, type, power, instruction_set, num_threads, show_progress)
+}
+
 cpp_permute_rows <- function(x) {
     .Call(`_fsknn_cpp_permute_rows`, x)
 }

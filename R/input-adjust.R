@@ -144,9 +144,10 @@ kept_covariates <- function(covariates, ranked, samples, weights = NULL,
   values[, kept, drop = FALSE]
 }
 
-# Returns list(terms, frame, strata). `frame` has a row for each feature, with
-# variables that are numbers, matrices of numbers or factors. `terms` says how
-# to combine them. `strata` is from check_strata().
+# Returns list(terms, frame, protecting, strata). `frame` has a row for each
+# feature, with variables that are numbers, matrices of numbers or factors.
+# `terms` says how to combine them. `protecting` has the names of hidden factors
+# that protect an outcome. `strata` is from check_strata().
 read_covariates <- function(told, x, points, input, call) {
   num_features <- ncol(points$values)
   in_order <- function(values, arg, ...) {
@@ -162,6 +163,8 @@ read_covariates <- function(told, x, points, input, call) {
   } else {
     covariates_of_values(in_order(told$adjust, "adjust"))
   }
+  protecting <- vapply(covariates$frame, inherits, NA, "fsknn_protecting")
+  covariates$protecting <- names(covariates$frame)[protecting]
   covariates$frame[] <- Map(
     as_covariate, covariates$frame, names(covariates$frame),
     MoreArgs = list(call = call)

@@ -56,7 +56,9 @@
 #' Sums or lengths prune most pairs of intensities under Manhattan, Proportional
 #' and Euclidean distances. Boxes prune most pairs of cells in principal
 #' components. CPUs use both. There, boxes serve Euclidean, Manhattan and
-#' Chebyshev distances, cosine and correlations.
+#' Chebyshev distances, cosine and correlations. They prune pairs in graphs,
+#' also by `block`, in queries, spanning trees ([mst_knn()]) and histograms
+#' ([pair_histogram()]). Only lists in each of more than 16 blocks are without.
 #'
 #' One GPU uses boxes for graphs under Euclidean distance. They need at least
 #' 262,144 points of at most 128 features, which fit the GPU, and `k` of at most

@@ -61,6 +61,9 @@
 #'   `"spearman"` that of the ordinary average ranks. A sample of weight 0 is
 #'   left out: its values are neither read nor ranked, and an `x` in memory is
 #'   copied without it. Whether a row is constant depends on the other samples.
+#'   P-values need the meaning of weights, too. It is the name in a list, as in
+#'   `weights = list(sampling = w)`: see "P-values with weights" in
+#'   [nearest_to()].
 #' @param adjust For `"pearson"` and `"spearman"`, covariates of the samples
 #'   (columns of `x`, and of `query`), such as batch or age. Each row is
 #'   replaced by its residuals, and r is the partial correlation: see
@@ -443,8 +446,9 @@ option_verbs <- c(
   "within_query", "threshold_graph", "mutual_pairs", "pair_histogram",
   "pair_connectivity", "mst_knn.default", "nearest_to", "edge_stability",
   "edge_significance", "compare_neighbours", "knn_predict", "knn_impute",
-  "knn_impute_error", "knn_plan", "module_summary", "threshold_triples",
-  "nearest_triples", "triple_histogram"
+  "knn_impute_error", "knn_plan", "module_summary", "module_preservation",
+  "module_stability", "hidden_factors", "threshold_triples", "nearest_triples",
+  "triple_histogram"
 )
 
 # Is this the frame of a verb that takes the option? With an index, point
@@ -477,7 +481,8 @@ triple_verbs <- c(
 exceptions <- list(
   list(
     verbs = c(
-      "nearest_to", "pair_histogram", "compare_neighbours", "module_summary"
+      "nearest_to", "pair_histogram", "compare_neighbours", "module_summary",
+      "module_stability"
     ),
     options = c("BPPARAM", "checkpoint"),
     why = "Its work is not divided into tasks."
@@ -522,6 +527,19 @@ exceptions <- list(
     why = "It computes eigengenes, without weights and without a search."
   ),
   list(
+    verbs = "module_preservation", options = c("adjust", "data"),
+    why = "It compares correlations without covariates."
+  ),
+  list(
+    verbs = c("module_preservation", "hidden_factors"),
+    options = c(
+      "weights", "backend", "devices", "chunk_size", "max_device_memory",
+      "verbose", "min_pairs", "BPPARAM", "checkpoint"
+    ),
+    why = "It makes no search. It runs in this process on the CPU, without
+           weights."
+  ),
+  list(
     verbs = c("knn_query", "within_query"), options = "subset",
     why = "`query` has the points whose neighbours are returned."
   ),
@@ -530,7 +548,10 @@ exceptions <- list(
     why = "`point` says whose neighbours are returned."
   ),
   list(
-    verbs = c("mst_knn", "knn_predict", "mutual_pairs", "pair_histogram"),
+    verbs = c(
+      "mst_knn", "knn_predict", "mutual_pairs", "pair_histogram",
+      "module_stability"
+    ),
     options = "subset",
     why = "All points contribute to the answer: give only some as `x`."
   ),
@@ -558,8 +579,13 @@ needs_all_values <- list(
     cure = "Use {.code na = \"mean\"}."
   ),
   list(
-    verbs = "module_summary",
+    verbs = c("module_summary", "module_preservation"),
     why = "An eigengene is of rows that have all values.",
+    cure = "Use {.code na = \"mean\"}."
+  ),
+  list(
+    verbs = "hidden_factors",
+    why = "Factors are of rows that have all values.",
     cure = "Use {.code na = \"mean\"}."
   ),
   list(
@@ -822,7 +848,10 @@ check_each_option <- function(given, verb, call) {
     ),
     automatic = is_automatic(get("backend"), given$devices),
     input = check_input(get("points"), given$assay, given$dimred, call = call),
-    weights = check_sample_weights(given$weights, metric, call = call)
+    weights = check_sample_weights(
+      without_kind(given$weights), metric, call = call
+    ),
+    weight_kind = check_weight_kind(given$weights, call)
   )
   check_na_and_weights(options, call = call)
   options["adjust"] <- list(

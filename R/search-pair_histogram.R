@@ -19,6 +19,12 @@
 #' than twice the interval (about 6e-4 of r for 300 samples), all pairs are
 #' computed in double.
 #'
+#' On CPUs, pairs beyond the last finite break are counted without comparing
+#' them, where boxes around their points show that they are so far. For
+#' similarities, these are the pairs below the first break. So breaks near the
+#' threshold of a graph take less time than breaks over all values. See *Pruned
+#' pairs* in [knn_stats()].
+#'
 #' If all values are 0 and 1, common bits are counted instead, also under
 #' Manhattan distances, Proportional Similarity, Jaccard and Sorensen. For these
 #' four, and for the Euclidean distance, such counts are exact for bins of any

@@ -136,6 +136,7 @@ format_searched <- function(x, points = TRUE) {
       )
     },
     describe_smallest_p(nearest$relabelled),
+    nearest$notes,
     if (!is.null(facts$seconds) && !isFALSE(getOption("fsknn.show_time"))) {
       paste0("Time: ", describe_run(facts))
     }

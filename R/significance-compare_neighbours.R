@@ -72,12 +72,16 @@
 #'
 #' If `strata` are given, the difference of the groups' means and the ratio of
 #' their spreads are assumed to be the same in each stratum. Shifts between
-#' strata remain in the correlations, as in those of [knn_graph()].
+#' strata remain in the correlations, as in those of [knn_graph()]. So strata
+#' stay where they are, and the distances from their means are permuted. A
+#' sample that moves to the other group takes the spread of that group.
 #'
 #' Strata may have unequal spreads. A point's variance is modelled as a factor
 #' of the group times a factor of the stratum, by maximum likelihood for normal
 #' values. So a group with more samples of a noisy stratum is not scaled down
-#' for it. In small groups this model is rough (see *What is not controlled*).
+#' for it. Each group has one more sample with the variance of both, which
+#' bounds the ratio of their spreads. In small groups this model is rough (see
+#' *What is not controlled*).
 #' The difference of means has weights by the strata's variances (two steps of
 #' generalised least squares).
 #'
@@ -129,12 +133,13 @@
 #' correlations.
 #'
 #' @section What is not controlled:
-#' * Strata that shift points. Without `adjust`, points are then called too
-#'   often by their change, above all if the groups' spreads differ, too. Give
+#' * Strata that shift points, if the groups' spreads differ, too. Without
+#'   `adjust`, points are then called somewhat too often by their overlap. Give
 #'   `adjust = ~ 1`, so that correlations are within strata.
 #' * Strata of unequal spread, where groups of few samples have very unequal
-#'   numbers in them. Edges are called too often. `adjust = ~ 1` avoids this,
-#'   but has little power there.
+#'   numbers in them. Edges are called too often, and a message of class
+#'   `fsknn_few_in_strata` says so. `adjust = ~ 1` avoids this, but has little
+#'   power there.
 #' * Heavy tails and outliers. We simulated t-distributed values (3 degrees of
 #'   freedom) without a difference, with 20 samples in each group. With
 #'   Pearson's r, some edge has a `p_adjusted` below 0.05 in 14% of data sets,
@@ -284,11 +289,15 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
   )
   drawn <- NULL
   if (!is.null(permutations)) {
+    check_not_protecting(search$covariates, current_env())
     relabelled <- relabel_groups(
       labels, taken, samples, designs, permutations
     )
     drawn <- relabelled$drawn
     taken$relabelled <- relabelled$facts
+  }
+  if (!is.null(drawn) && is.null(designs)) {
+    tell_few_in_strata(labels, taken$strata[samples])
   }
   tell_contrast(search, labels)
   contrast_groups(search, labels, taken, drawn, persistence, samples, designs)
@@ -428,11 +437,15 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
       residuals_of_groups(values, labels, designs, strata, weights)
     }
     if (taken$relabelled$kind == "units") {
-      values <- restore_units(
-        values, taken$unit[samples], strata, weights, designs
-      )
+      restore <- function(values) {
+        restore_units(values, taken$unit[samples], strata, weights, designs)
+      }
+      if (is.list(values)) {
+        values$residuals <- restore(values$residuals)
+      } else {
+        values <- restore(values)
+      }
     }
-    task$at_risk <- rows_at_risk(values, fewest)
     permuted <- permuted_contrasts(values, labels, drawn, task, edges, call)
     of_rbo <- point_p_values(points$rbo, permuted$rbo, FALSE)
     of_change <- point_p_values(points$change, permuted$change, TRUE)

@@ -131,11 +131,16 @@ constant_in_either <- function(values, columns, at_risk) {
 #
 # Permutations move samples to other groups. With covariates, `values` are
 # residuals, which move to the places of other samples. Groups and covariates
-# stay there (Freedman and Lane 1983).
+# stay there (Freedman and Lane 1983). With strata, `values` are the list that
+# standardise_groups() returns.
 permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   num <- ncol(drawn)
-  points <- hold_points(values, task$request, call)
-  on.exit(give_back_held(points))
+  by_stratum <- is.list(values)
+  if (!by_stratum) {
+    points <- hold_points(values, task$request, call)
+    on.exit(give_back_held(points))
+    task$at_risk <- rows_at_risk(values, fewest_in_groups(labels, drawn))
+  }
   bar <- new_split_bar(task$shown, num)
   on.exit(end_bar(bar), add = TRUE)
   empty <- matrix(NA_real_, task$num_points, num)
@@ -146,7 +151,13 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   beyond <- abs(edges$change) - tied_within
   for (at in seq_len(num)) {
     place <- drawn[, at]
-    now <- contrast_of(points, values, labels[place], task, call, place)$points
+    now <- if (by_stratum) {
+      moved <- values$level + values$residuals * values$spreads[, labels[place]]
+      contrast_within_strata(moved, labels[place], task, call)
+    } else {
+      contrast_of(points, values, labels[place], task, call, place)
+    }
+    now <- now$points
     found$rbo[, at] <- now$rbo
     found$change[, at] <- now$mean_2 - now$mean_1
     found$largest[[at]] <- max(now$largest, -Inf, na.rm = TRUE)
@@ -157,6 +168,14 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
     step_bar(bar, 1)
   }
   found
+}
+
+# Each permutation has its own values, which are prepared once for both groups.
+contrast_within_strata <- function(values, labels, task, call) {
+  points <- hold_points(values, task$request, call)
+  on.exit(give_back_held(points))
+  task$at_risk <- rows_at_risk(values, min(tabulate(labels, 2)))
+  contrast_of(points, values, labels, task, call)
 }
 
 # Statistics that differ by less are ties: they differ by rounding.

@@ -10,6 +10,7 @@
 #                 rows_with_ties())? One for each, or NULL: r decides
 # The p-value is NA without degrees of freedom. With weights of samples (w) it
 # is that of the slope in lm(weights = w), over samples with a weight above 0.
+# Spearman's is never below 1 / n!, the probability of one order of n samples.
 correlation_p_value <- function(r, num_features, num_covariates = 0,
                                 metric = "pearson", alternative, ties = NULL) {
   freedom <- num_features - 2 - num_covariates
@@ -26,7 +27,7 @@ correlation_p_value <- function(r, num_features, num_covariates = 0,
     at <- which(untied & num == size)
     p[at] <- spearman_p(r[at], size, alternative)
   }
-  p
+  pmax(p, least_spearman_p(num))
 }
 
 # The nearest points have large r, large |r| or low r.
@@ -64,28 +65,37 @@ is_without_ties <- function(r, num) {
   abs(sum - 2 * round(sum / 2)) <= rounding
 }
 
-# Returns whether each row of a matrix has equal values.
+# Returns whether each row of a matrix has equal values, not counting missing
+# ones.
 rows_with_ties <- function(values) {
   vapply(seq_len(nrow(values)), function(row) {
-    anyDuplicated(values[row, ]) > 0
+    anyDuplicated(values[row, ], incomparables = c(NA, NaN)) > 0
   }, NA)
 }
 
+# The probability of one of all orders.
+least_spearman_p <- function(num) {
+  exp(-lgamma(num + 1))
+}
+
 # Returns the p-value of correlations over `num` samples each, without ties. The
-# distribution of r is symmetric.
+# distribution of r is symmetric. Under na = "pairwise", a row is ranked over
+# all its values, so the ranks of a pair have gaps, and S need not be even. It
+# is then rounded up, which makes the p-value larger.
 spearman_p <- function(r, num, alternative) {
   r <- switch(alternative, greater = r, less = -r, two.sided = abs(r))
   p <- if (num <= largest_spearman_table) {
     below <- cumsum(spearman_counts(num)) / factorial(num)
-    below[round(spearman_sum(r, num) / 2) + 1]
+    below[ceiling(spearman_sum(r, num) / 2 - 1e-6) + 1]
   } else {
     spearman_beta(r, num)
   }
   if (alternative == "two.sided") pmin(2 * p, 1) else p
 }
 
-# More counts would not be exact in double.
-largest_spearman_table <- 18
+# More counts would need too much memory to be made. Those above 18 are rounded
+# to double.
+largest_spearman_table <- 21
 
 # Returns the number of permutations of 1 to num with S = 0, 2, 4, ... The table
 # in R/sysdata.rda is made by tools/spearman-counts.R. It has the lower half of
@@ -108,5 +118,5 @@ spearman_beta <- function(r, num) {
   reach <- sqrt((2 / less - 2) / (num - 1))
   step <- 12 / (num^3 - num)
   p <- stats::pbeta((1 - (r - step) / reach) / 2, shape, shape)
-  pmax(p, exp(-lgamma(num + 1)))
+  pmax(p, least_spearman_p(num))
 }

@@ -41,11 +41,14 @@ permute_and_search <- function(search, permutations, unit, call) {
   # another.
   check_permutations_fit(permutations, 16 * nrow(values), call)
   one <- without_folder(search)
+  # Permutations within points do not change this.
+  one$tied <- tied_points(search)
   one$request$progress <- FALSE
   observed <- keep_of_search(one, call)
   one$options$verbose <- FALSE
   nearest <- matrix(NA_real_, nrow(values), permutations)
   by_rank <- 0
+  values <- with_equal_variance(values, search)
   bar <- new_split_bar(search$request$progress, permutations)
   on.exit(end_bar(bar))
   kept <- NULL
@@ -53,7 +56,9 @@ permute_and_search <- function(search, permutations, unit, call) {
     # Each permutation is drawn in this process before its search, which draws
     # nothing. So the random stream is the same as if all were drawn at first,
     # which would need memory for as many copies of `x`.
-    one$points$values <- permute_within_points(values, unit)
+    one$points$values <- with_own_variance(
+      permute_within_points(values, unit), search
+    )
     if (at == 1) {
       kept <- open_permutations(search, one, permutations, call)
     }
@@ -96,14 +101,18 @@ smallest_p_of_points <- function(search, found, call) {
         present[found$index[there, rank], , drop = FALSE]
       smallest[from] <- pmin(smallest[from], p_without_missing(
         r_of_distance(found$distance[there, rank], search$request$sign),
-        rowSums(both), search$request
+        rowSums(both), search$request,
+        search$tied[from] | search$tied[found$index[there, rank]]
       ))
     }
-    # No farther pair has a smaller p-value than this.
+    # No farther pair has a smaller p-value than this, by Student's t. Those of
+    # ranks may be smaller than its p-value by 0.5%, where r has the sign of the
+    # nearest.
     last <- found$distance[, k]
-    bound <- p_without_missing(
-      r_toward_zero(last, search$request$sign), counts[rows], search$request
-    )
+    bound <- 0.99 * replace(r_to_p(
+      r_toward_zero(last, search$request$sign), counts[rows] - 2,
+      alternative_of_sign(search$request$sign)
+    ), counts[rows] < 3, 1)
     open <- !is.na(last) & bound < smallest[rows]
     if (k >= most_k || !any(open)) {
       return(smallest)

@@ -19,9 +19,10 @@
 #' "pairwise"` the number that both points have. With `na = "mean"`, r and n use
 #' all samples. For `"bicor"`, the t distribution is an approximation.
 #'
-#' For `"spearman"`, p-values without ties are exact for up to 18 samples, and
-#' beyond come from a beta distribution: see [nearest_to()]. With ties or `na =
-#' "pairwise"` they come from t.
+#' For `"spearman"`, p-values without ties are exact for up to 21 samples, and
+#' beyond come from a beta distribution: see [nearest_to()]. If one of the two
+#' points has ties, they come from t. With `na = "pairwise"`, they are somewhat
+#' too large for pairs that lack samples.
 #'
 #' `p_value` is valid only for a pair that was chosen in advance. The edges were
 #' selected because their points are near, so use `p_adjusted` for them.
@@ -67,6 +68,11 @@
 #' correlations then take the place of distances here. So a pair is compared
 #' with the *smallest p-value* of a permutation (Westfall and Young 1993).
 #'
+#' **Weights.** Unequal `weights` must say their kind, as in `weights =
+#' list(precision = w)`: see "P-values with weights" in [nearest_to()].
+#' Permuted samples of other precision take the variance of their new place.
+#' With frequencies, there are no `permutations`.
+#'
 #' **Metrics that are not correlations.** Their distances have no scale that is
 #' common to all points: points of low variance are near to all others. So each
 #' point's smallest distance is first compared with its own null distribution.
@@ -95,6 +101,40 @@
 #' freedom as the data. The null hypothesis is that the points are independent
 #' given the covariates, with errors of equal variance.
 #'
+#' @section Edges explained by a common neighbour:
+#' If A regulates B, and B regulates C, A and C are correlated, too. So are all
+#' targets of a hub.
+#'
+#' With `explain = TRUE`, each edge is compared with its common
+#' neighbours, the points that have an edge of `edges` with both of its ends.
+#' `partial_correlation` is the first-order partial correlation of the ends
+#' given the neighbour that makes it smallest in absolute value, and
+#' `explained_by` is this neighbour. Both are `NA` without a common neighbour.
+#' With r the correlations of i, j and neighbour k, it is
+#' `(r_ij - r_ik r_jk) / sqrt((1 - r_ik^2) (1 - r_jk^2))`.
+#'
+#' A value near 0 says that k is enough to explain the edge. It is a filter: for
+#' instance, keep the edges without a common neighbour and those with a
+#' `partial_correlation` above 0.3 in absolute value. There is no p-value, since
+#' the neighbour was selected. With n samples, the partial correlation of an
+#' edge that k explains has a standard error of about `1 / sqrt(n - 3)`. The
+#' smallest of several is nearer to 0 by chance, also for a direct edge with
+#' many common neighbours.
+#'
+#' In a chain or a hub of normal values, the indirect edges have small values.
+#' The direct edges keep most of their correlation. `calibration_explained.R` in
+#' `inst/bench` simulates both. In a module of points that share a *hidden*
+#' factor, no edge is direct, but many keep a large value. Each point is only a
+#' noisy measurement of the factor.
+#'
+#' The rule is related to the data processing inequality of ARACNE (Margolin and
+#' others 2006), which removes the weakest edge of a triangle. It is also
+#' related to PCIT (Reverter and Chan 2008), which compares the partial with the
+#' plain correlation. It equals neither. Neighbours that are not in `edges` are
+#' not tried, so it depends on k. With `na = "pairwise"`, the three correlations
+#' are over different samples. The formula is then an approximation, and is
+#' limited to the range from -1 to 1.
+#'
 #' @section What is not controlled:
 #' * Heavy tails. P-values by Student's t need values that are nearly normal,
 #'   and the smallest of many p-values need it most. We simulated 40 independent
@@ -104,10 +144,6 @@
 #' * Ties under `"spearman"`, as in counts. P-values then come from Student's t,
 #'   which is too small in the far tail, above all with few samples or many
 #'   zeros. Use `p_permutation`.
-#' * `"spearman"` with `na = "pairwise"`. P-values come from t, also without
-#'   ties, and a pair of few samples with r = 1 has a p-value of 0. Permuted
-#'   pairs have such p-values, too, so that `p_permutation` has little power.
-#'   A larger `min_pairs` makes such pairs rare.
 #' * Batches and subgroups of samples. They make points depend on each other,
 #'   and such edges are significant. They are not due to chance, but they may
 #'   not be biology either: see `adjust` in [point_options()].
@@ -122,6 +158,9 @@
 #' @param p_adjust `"BH"` (default), `"BY"` or `"bonferroni"`: see Details.
 #' @param permutations Number of permutations of the samples, a whole number.
 #'   `NULL` (default) does none. Metrics that are not correlations need some.
+#' @param explain `TRUE` adds the columns `partial_correlation` and
+#'   `explained_by`: see *Edges explained by a common neighbour*. `FALSE`
+#'   (default) does not.
 #' @param metric,sign,k As in [knn_graph()], for edges without these attributes,
 #'   which were read from a file or come from another package. `k` is that of
 #'   the searches of permuted points, 1 if it is not known.
@@ -138,7 +177,8 @@
 #' @returns An edge data frame as from [undirected_edges()], with each pair
 #'   once. It also has class `fsknn_significance`. For correlations without
 #'   `unit`, it has the columns `p_value` and `p_adjusted`. With permutations,
-#'   it has `p_from`, `p_to` and `p_permutation`.
+#'   it has `p_from`, `p_to` and `p_permutation`. With `explain = TRUE`, it has
+#'   `partial_correlation` and `explained_by`, the name or number of a point.
 #'
 #'   The attribute `significance` has the number of pairs that were adjusted
 #'   for. It also has the observed and the permuted distances by rank. `plot()`
@@ -153,9 +193,17 @@
 #' multiple testing under dependency. *Annals of Statistics* 29: 1165-1188.
 #' \doi{10.1214/aos/1013699998}
 #'
+#' Margolin AA, Nemenman I, Basso K, et al. (2006). ARACNE: an algorithm for the
+#' reconstruction of gene regulatory networks in a mammalian cellular context.
+#' *BMC Bioinformatics* 7(Suppl 1): S7. \doi{10.1186/1471-2105-7-S1-S7}
+#'
 #' Phipson B, Smyth GK (2010). Permutation p-values should never be zero.
 #' *Statistical Applications in Genetics and Molecular Biology* 9: 39.
 #' \doi{10.2202/1544-6115.1585}
+#'
+#' Reverter A, Chan EKF (2008). Combining partial correlation and an information
+#' theory approach to the reversed engineering of gene co-expression networks.
+#' *Bioinformatics* 24(21): 2491-2497. \doi{10.1093/bioinformatics/btn482}
 #'
 #' Westfall PH, Young SS (1993). *Resampling-Based Multiple Testing*. Wiley.
 #' @seealso [edge_stability()] for whether an edge persists in other subsets of
@@ -170,6 +218,10 @@
 #' found <- edge_significance(edges, x)
 #' found[order(found$p_value), ]
 #'
+#' # Which edges does a common neighbour explain?
+#' x[3, ] <- x[2, ] + 0.3 * x[3, ]
+#' edge_significance(knn_graph(x[1:9, ], k = 3), x[1:9, ], explain = TRUE)
+#'
 #' # Any metric, by permutations
 #' by_distance <- edge_significance(
 #'   knn_graph(x, k = 3, metric = "euclidean"), x, permutations = 99
@@ -178,7 +230,7 @@
 edge_significance <- function(edges, x, ...,
                               p_adjust = c("BH", "BY", "bonferroni"),
                               permutations = NULL, metric = NULL, sign = NULL,
-                              k = NULL, unit = NULL) {
+                              k = NULL, explain = FALSE, unit = NULL) {
   check_supplied(edges)
   check_supplied(x)
   p_adjust <- check_choice(
@@ -187,6 +239,7 @@ edge_significance <- function(edges, x, ...,
                    "bonferroni")
   )
   permutations <- check_permutations(permutations)
+  explain <- check_flag(explain, "explain")
   edges <- edges_of(edges)
   metric <- recorded_or_given(edges, "metric", metric)
   sign <- recorded_or_given(edges, "sign", sign, "signed")
@@ -196,6 +249,8 @@ edge_significance <- function(edges, x, ...,
   check_told_again(edges, "num_covariates", given$adjust, "adjust")
   options <- check_options(given, "edge_significance")
   check_has_p(options$metric, permutations, !is.null(unit))
+  check_explains(explain, options$metric)
+  options$weighting <- weigh_p(x, options, TRUE, permutations)
   # Values are permuted and compared with those of the edges, in memory.
   options$in_memory <- TRUE
   search <- new_search(x, options, k = k)
@@ -214,11 +269,15 @@ edge_significance <- function(edges, x, ...,
     if (has_own_samples(search)) {
       pairs$limit <- p_without_missing(
         r_of_distance(as_small(pairs$distance, TRUE), sign),
-        samples_of_pairs(pairs, search), search$request
+        samples_of_pairs(pairs, search), search$request,
+        ties_of_pairs(pairs, search)
       )
     }
     added <- c(added, p_of_permutations(pairs, null))
     tested$by_rank <- null$by_rank
+  }
+  if (explain) {
+    added <- c(added, explain_pairs(pairs, search))
   }
   new_significance(pairs$edges, added, tested)
 }
@@ -310,6 +369,20 @@ check_equal_units <- function(unit, call = caller_env()) {
       i = "For others, take one value of each unit (a pseudobulk): the mean or
            the sum of its samples, for {.arg x} and for the search of the
            edges."
+    ),
+    call
+  )
+}
+
+check_explains <- function(explain, metric, call = caller_env()) {
+  if (!explain || has_correlation(metric)) {
+    return(invisible())
+  }
+  able <- metrics_with("has_sign")
+  abort_argument(
+    c(
+      "{.arg explain} can't be used with metric {.val {metric$name}}.",
+      x = "Only {able} have partial correlations."
     ),
     call
   )
@@ -423,7 +496,7 @@ count_all_pairs <- function(search) {
 samples_of_pairs <- function(pairs, search) {
   values <- search$points$values
   if (search$request$na != "pairwise") {
-    return(ncol(values))
+    return(num_samples_of(search))
   }
   if (length(pairs$common) > 0) {
     return(pairs$common)
@@ -439,22 +512,23 @@ samples_of_pairs <- function(pairs, search) {
 
 # Returns whether either point of a pair has equal values. NULL means that r
 # decides or that it does not matter. cor.test() has no exact p-value for
-# weighted ranks, or for ranks among samples that the other point lacks.
-# Filled-in values are equal.
+# weighted ranks. Filled-in values are equal.
 ties_of_pairs <- function(pairs, search) {
   request <- search$request
   values <- search$points$values
   if (request$metric != "spearman" || is_metafeatures(values)) {
     return(NULL)
   }
-  if (!is.null(request$weights) || request$na == "pairwise") {
+  if (!is.null(request$weights)) {
     return(TRUE)
   }
+  filled <- request$na != "pairwise"
   listed <- unique(c(pairs$from, pairs$to))
   tied <- logical(nrow(values))
   for (rows in row_stretches(length(listed), 2e4)) {
     some <- values[listed[rows], , drop = FALSE]
-    tied[listed[rows]] <- rows_with_ties(some) | rowSums(is.na(some)) > 0
+    tied[listed[rows]] <- rows_with_ties(some) |
+      filled & rowSums(is.na(some)) > 0
   }
   tied[pairs$from] | tied[pairs$to]
 }
@@ -481,6 +555,67 @@ adjust_listed <- function(p, num_pairs, p_adjust) {
 # Returns the sum of 1 / i for i up to n, for any n.
 harmonic_number <- function(n) {
   digamma(n + 1) - digamma(1)
+}
+
+# --- edges explained by a common neighbour -----------------------------------
+
+# Returns for each pair the smallest partial correlation given a point that has
+# an edge with both ends, and that point, by name or number. The lower point
+# comes first on a tie. About `at_once` pairs of an edge and a point are
+# compared at a time.
+explain_pairs <- function(pairs, search, at_once = 1e6) {
+  num_points <- nrow(search$points$values)
+  num_pairs <- length(pairs$from)
+  # Each edge from both of its ends, by end and other end. Keys are exact in
+  # double for up to 9e7 points.
+  ends <- c(pairs$from, pairs$to)
+  others <- c(pairs$to, pairs$from)
+  keys <- (ends - 1) * num_points + others
+  order <- order(keys, method = "radix")
+  keys <- keys[order]
+  others <- others[order]
+  r <- rep(pairs$correlation, 2)[order]
+  degree <- tabulate(ends, num_points)
+  first <- cumsum(c(0, degree))
+  # The neighbours of the end that has fewer of them are tried.
+  swapped <- degree[pairs$to] < degree[pairs$from]
+  near <- ifelse(swapped, pairs$to, pairs$from)
+  far <- ifelse(swapped, pairs$from, pairs$to)
+  smallest <- rep(NA_real_, num_pairs)
+  by <- rep(NA_integer_, num_pairs)
+  part <- cumsum(as.double(degree[near])) %/% at_once
+  for (some in split(seq_len(num_pairs), part)) {
+    count <- degree[near[some]]
+    pair <- rep(some, count)
+    at <- sequence(count, first[near[some]] + 1)
+    wanted <- (far[pair] - 1) * num_points + others[at]
+    found <- findInterval(wanted, keys)
+    there <- found > 0 & keys[pmax(found, 1)] == wanted
+    pair <- pair[there]
+    at <- at[there]
+    partial <- partial_correlation(
+      pairs$correlation[pair], r[at], r[found[there]]
+    )
+    sorted <- order(pair, abs(partial), others[at], method = "radix")
+    sorted <- sorted[!is.na(partial[sorted])]
+    sorted <- sorted[!duplicated(pair[sorted])]
+    smallest[pair[sorted]] <- partial[sorted]
+    by[pair[sorted]] <- others[at[sorted]]
+  }
+  names <- point_names(search$points)
+  list(
+    partial_correlation = smallest,
+    explained_by = if (is.null(names)) by else names[by]
+  )
+}
+
+# Returns the partial correlation of two points given a third, or NA if the
+# third is one of them but for scale.
+partial_correlation <- function(r, r_from, r_to) {
+  left <- (1 - r_from^2) * (1 - r_to^2)
+  partial <- (r - r_from * r_to) / sqrt(left)
+  partial[!(left > 1e-12)] <- NA
+  pmin(pmax(partial, -1), 1)
 }
 
 # --- the answer --------------------------------------------------------------

@@ -81,7 +81,7 @@ print.summary.fsknn_significance <- function(x, ...) {
   if (!is.null(tested$num_pairs)) {
     cat("p_adjusted: ", tested$p_adjust, " over ",
         tally(tested$num_pairs, "pair"),
-        "; no false-discovery rate of the list\n", sep = "")
+        "; it is of the rejected edges, not of the list\n", sep = "")
   }
   if (!is.null(tested$permutations)) {
     cat("p_from, p_to, p_permutation: ",

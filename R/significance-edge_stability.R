@@ -127,10 +127,7 @@ edge_stability <- function(x, k = 20, resamples = 100,
                            min_stability = 0.5, chance = TRUE, subset = NULL,
                            unit = NULL) {
   check_supplied(x)
-  method <- check_choice(
-    method, c("subsample", "bootstrap"), "method",
-    synonyms = c(subsampling = "subsample", bootstrapping = "bootstrap")
-  )
+  method <- check_resampling(method)
   resamples <- check_whole_number(resamples, "resamples", 1, 1e6)
   min_stability <- check_positive_share(min_stability, "min_stability")
   chance <- check_flag(chance, "chance")
@@ -147,6 +144,14 @@ edge_stability <- function(x, k = 20, resamples = 100,
   draw$size <- check_fraction(fraction, draw, options$metric)
   stable <- find_stability(search, draw, chance, unit, current_env())
   new_stability(stable, search, draw)
+}
+
+check_resampling <- function(method, call = caller_env()) {
+  check_choice(
+    method, c("subsample", "bootstrap"), "method",
+    synonyms = c(subsampling = "subsample", bootstrapping = "bootstrap"),
+    call = call
+  )
 }
 
 # Checks a share above 0 and at most 1.
@@ -268,12 +273,18 @@ draw_chance <- function(search, unit) {
   if (length(asked) == 0) {
     return(NULL)
   }
-  search$points$values <- permute_within_points(search$points$values, unit)
+  search <- on_permuted_points(search, unit)
   search$request$subset <- as.integer(asked)
+  search$num_rows <- length(asked)
+  search
+}
+
+# Makes a search of independent points with the same values.
+on_permuted_points <- function(search, unit = NULL) {
+  search$points$values <- permute_within_points(search$points$values, unit)
   search$request$progress <- FALSE
   search$options$verbose <- FALSE
   search$options["long"] <- list(NULL)
-  search$num_rows <- length(asked)
   search
 }
 

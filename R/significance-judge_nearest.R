@@ -50,6 +50,9 @@ draw_for_search <- function(search, x, permutations, strata, unit,
     check_index_strata(search, strata, call)
   }
   check_varies_in_strata(search, strata, call)
+  if (is.null(unit)) {
+    tell_unequal_strata(search, strata)
+  }
   unit <- units_of_search(
     unit, search, x, for_permutations = permutations > 0, call = call
   )
@@ -70,15 +73,15 @@ asked_by <- function(search) {
 }
 
 # If an outcome (or a point) is constant within each stratum, no permutation
-# changes it, and strata among the covariates leave no residuals. `strata` are
-# those of the samples that count, or NULL.
+# changes it, and strata among the covariates leave no residuals. Rounding and
+# missing values do not count. `strata` are those of the samples that count, or
+# NULL.
 check_varies_in_strata <- function(search, strata, call) {
   asked <- search$queries$values
   if (is.null(strata) || !is.matrix(asked)) {
     return(invisible())
   }
-  first <- match(strata, strata)
-  nested <- which(apply(asked, 1, function(row) identical(row, row[first])))
+  nested <- which(apply(asked, 1, is_constant_within, strata))
   if (length(nested) == 0) {
     return(invisible())
   }
@@ -101,19 +104,27 @@ check_varies_in_strata <- function(search, strata, call) {
   )
 }
 
+is_constant_within <- function(values, strata) {
+  there <- !is.na(values)
+  values <- values[there]
+  left <- values - stats::ave(values, strata[there])
+  all(abs(left) <= 1e-12 * max(abs(values), 0))
+}
+
 # The points of an index have been adjusted already, so their covariates must
-# explain the strata.
+# explain the strata. With `adjust = ~ 1` there are none.
 check_index_strata <- function(search, strata, call) {
-  covariates <- search$request$adjust
-  if (is.null(strata) || is.null(covariates)) {
+  if (is.null(strata) || is.null(search$covariates)) {
     return(invisible())
   }
-  both <- cbind(covariates, design_of_strata(strata))
-  kept <- in_core(cpp_covariates(both, search$request$weights), call)$kept
-  if (length(kept) > ncol(covariates)) {
+  request <- search$request
+  both <- cbind(request$adjust, design_of_strata(strata))
+  kept <- in_core(cpp_covariates(both, request$weights), call)$kept
+  if (length(kept) > (num_covariates(request) %||% 0)) {
     abort_argument(
       c(
-        "{.arg strata} must be among the covariates of an index that has some.",
+        "{.arg strata} must be among the covariates of an index that was made
+         with {.arg adjust}.",
         i = "Make it with the strata, too: {.code adjust = ~ age + batch}."
       ),
       call
@@ -135,6 +146,7 @@ judge_nearest <- function(search, drawn, bytes = bytes_at_once,
     search$held <- hold_points(search$points$values, search$request, call)
     on.exit(give_back_held(search$held))
   }
+  search$tied <- tied_points(search)
   judge <- if (has_own_samples(search)) judge_by_p else search_permuted
   judged <- judge(search, drawn, bytes, call)
   columns <- list()
@@ -212,8 +224,14 @@ search_permuted <- function(search, drawn, bytes, call) {
   if (num_permutations == 0) {
     return(list(found = found))
   }
-  adjusted <- permutation_p(counts, num_permutations)
-  adjusted[] <- t(apply(adjusted, 1, cummax))
+  adjusted <- if (is_one_family(search)) {
+    adjust_over_call(
+      with_rounding(found$distance, search$options$metric), null
+    )
+  } else {
+    t(apply(permutation_p(counts, num_permutations), 1, cummax))
+  }
+  dim(adjusted) <- dim(counts)
   list(found = found, adjusted = adjusted, null = null)
 }
 
@@ -231,6 +249,8 @@ judge_by_p <- function(search, drawn, bytes, call) {
   judged$adjusted <- array(NA_real_, dim(found$index))
   judged$null <- matrix(0, num_permutations, num_outcomes)
   colnames(judged$null) <- asked_names(search)
+  own <- judged$adjusted
+  smallest_p <- judged$null
   at_once <- max(1, floor(bytes / 40 / nrow(search$points$values)))
   for (outcome in seq_len(num_outcomes)) {
     asked <- search_for_all(search, outcome)
@@ -244,6 +264,7 @@ judge_by_p <- function(search, drawn, bytes, call) {
       all <- p_of_all(asked, FALSE, call)
       judged$null[some, outcome] <- all$nearest
       permuted <- matrix(all$p, nrow(observed))[order, , drop = FALSE]
+      smallest_p[some, outcome] <- apply(permuted, 2, min)
       for (at in seq_along(some)) {
         smallest <- rev(cummin(rev(permuted[, at])))
         counts <- counts + (smallest <= observed[order])
@@ -252,6 +273,10 @@ judge_by_p <- function(search, drawn, bytes, call) {
     adjusted <- cummax(permutation_p(counts, num_permutations))
     judged$adjusted[outcome, ] <-
       adjusted[match(found$index[outcome, ], order)]
+    own[outcome, ] <- observed[found$index[outcome, ]]
+  }
+  if (is_one_family(search)) {
+    judged$adjusted <- adjust_over_call(own, smallest_p)
   }
   judged
 }
@@ -275,6 +300,7 @@ search_for_all <- function(search, outcomes) {
 # in theory.
 p_of_all <- function(asked, rounded, call) {
   queries <- asked$queries$values
+  tied <- rows_with_ties(queries)
   self <- asked$request$query_self
   asked$request$query_self <- if (!is.null(self)) rep(self, nrow(queries))
   all <- find_all(asked, call)
@@ -291,7 +317,7 @@ p_of_all <- function(asked, rounded, call) {
     }
     p[index, at] <- p_without_missing(
       r_of_distance(distance, asked$request$sign), common[index, at],
-      asked$request
+      asked$request, asked$tied[index] | tied[[at]]
     )
   }
   list(p = p, nearest = nearest)
@@ -303,12 +329,23 @@ common_samples <- function(search, queries) {
 }
 
 # Returns p-values of correlations under na = "pairwise", 1 for those without
-# degrees of freedom.
-p_without_missing <- function(r, num_samples, request) {
+# degrees of freedom. `ties` is that of correlation_p_value().
+p_without_missing <- function(r, num_samples, request, ties) {
   p <- correlation_p_value(
-    r, num_samples, 0, request$metric, alternative_of_sign(request$sign), TRUE
+    r, num_samples, 0, request$metric, alternative_of_sign(request$sign), ties
   )
   replace(p, is.na(p), 1)
+}
+
+# Returns whether each point has equal values, where Spearman's p-values need it
+# and r does not show it: under na = "pairwise", whose points are in memory.
+tied_points <- function(search) {
+  values <- search$points$values
+  if (search$request$metric == "spearman" && can_be_short(search)) {
+    rows_with_ties(values)
+  } else {
+    logical(nrow(values))
+  }
 }
 
 # Splits 1 to count into ranges of `at_once` numbers. There is one empty range
@@ -409,11 +446,13 @@ with_rounding <- function(distance, metric) {
 # Returns the values to permute, one row for each outcome. With covariates these
 # are its residuals (Freedman and Lane, 1983), which the search adjusts again.
 # Spearman's residuals are those of ranks, and the fitted values are added
-# before they are ranked again.
+# before they are ranked again. If weights are precisions, residuals are scaled
+# to equal variance (by `root`), and take the variance of their new sample.
 permutable <- function(search) {
   values <- search$queries$values
   covariates <- search$request$adjust
-  if (is.null(covariates)) {
+  root <- search$options$weighting$root
+  if (is.null(covariates) && is.null(root)) {
     return(list(values = values))
   }
   if (search$request$na == "mean") {
@@ -425,10 +464,14 @@ permutable <- function(search) {
   if (ranked) {
     values <- t(apply(values, 1, rank))
   }
-  weights <- search$request$weights %||% rep(1, ncol(values))
-  fit <- stats::lm.wfit(cbind(1, covariates), t(values), weights)
+  equal <- rep(1, ncol(values))
+  weights <- search$request$weights %||% equal
+  fit <- stats::lm.wfit(cbind(equal, covariates), t(values), weights)
   residuals <- t(as.matrix(fit$residuals))
-  list(values = residuals, fitted = if (ranked) values - residuals)
+  list(
+    values = residuals * rep(root %||% equal, each = nrow(residuals)),
+    fitted = if (ranked) values - residuals, root = root
+  )
 }
 
 # Row r is outcome of[r] under permutation by[r].
@@ -441,6 +484,9 @@ permuted_rows <- function(permuted, drawn, of, by) {
     if (!is.null(permuted$fitted)) {
       # Rounding keeps ties of ranks that are equal in theory.
       values <- round(values + permuted$fitted[outcome, ], 9)
+    }
+    if (!is.null(permuted$root)) {
+      values <- values / permuted$root
     }
     rows[some, ] <- matrix(values, length(some), num_samples, byrow = TRUE)
   }
@@ -465,13 +511,16 @@ undefined_queries <- function(search, call) {
 # --- p-values ----------------------------------------------------------------
 
 # Returns p_value and fdr of the points found. The latter is that of Benjamini
-# and Hochberg (1995) over all points, whose distances are searched for.
+# and Hochberg (1995) over all points, whose distances are searched for, or over
+# those of all outcomes.
 analytic_columns <- function(search, found, bytes, call) {
   request <- search$request
   num_outcomes <- nrow(found$index)
   at_once <- max(1, floor(bytes / 20 / nrow(search$points$values)))
   p_value <- fdr <- found$correlation
   listed <- seq_len(ncol(p_value))
+  one_family <- is_one_family(search)
+  of_all <- list()
   for (some in stretches_of(num_outcomes, at_once)) {
     asked <- search_for_all(search, some)
     all <- find_all(asked, call)
@@ -482,7 +531,15 @@ analytic_columns <- function(search, found, bytes, call) {
       p[listed] <- p_of(found$correlation[some[[at]], ], index[listed])
       p_value[some[[at]], ] <- p[listed]
       fdr[some[[at]], ] <- stats::p.adjust(p, "BH")[listed]
+      if (one_family) {
+        of_all[[some[[at]]]] <- p
+      }
     }
+  }
+  if (one_family) {
+    all <- stats::p.adjust(unlist(of_all), "BH")
+    first <- cumsum(lengths(of_all)) - lengths(of_all)
+    fdr[] <- all[outer(first, listed, `+`)]
   }
   list(p_value = p_value, fdr = fdr)
 }
@@ -499,12 +556,14 @@ p_of_outcome <- function(search, outcome) {
   num_samples <- if (pairwise) {
     as.vector(common_samples(search, t(outcome)))
   } else {
-    length(outcome)
+    num_samples_of(search)
   }
-  # Ranks among all samples of a row are not those among the samples of a pair.
-  ties <- if (pairwise || !is.null(request$weights) || anyNA(outcome) ||
-                anyDuplicated(outcome) > 0) TRUE
+  # Weighted ranks have no exact p-value, and values that were filled in are
+  # equal.
+  tied <- !is.null(request$weights) || !pairwise && anyNA(outcome) ||
+    rows_with_ties(t(outcome))
   function(r, index) {
+    ties <- if (tied) TRUE else if (pairwise) search$tied[index]
     correlation_p_value(
       r, if (pairwise) num_samples[index] else num_samples,
       num_covariates(request) %||% 0, request$metric,

@@ -40,13 +40,17 @@
 #' @param strata For `permutations`: a group for each sample, such as its batch,
 #'   in their order or with their names. For a container, it may be the name of
 #'   a column of its sample data. Values are permuted only within groups. It is
-#'   an error if all samples of each group have exactly the same value. With
-#'   `adjust`, the groups are covariates, too. `NULL` (default) permutes among
-#'   all samples.
+#'   an error if all samples of each group have the same value, up to rounding
+#'   and missing values. With `adjust`, the groups are covariates, too. `NULL`
+#'   (default) permutes among all samples.
 #' @param unit For `permutations`: the unit of each sample, such as the donor of
 #'   a cell, given like `strata`. Units must be independent of each other; the
 #'   samples of one unit need not be. See *Whole units* below. `NULL` (default):
 #'   all samples are independent.
+#' @param family The tests that `p_adjusted` and `fdr` are adjusted for.
+#'   `"outcome"` (default): all points, for each outcome (or each `point`)
+#'   separately. So ten outcomes are ten families. `"call"`: all points of all
+#'   outcomes together. It is for correlations.
 #' @param ... [Point options][point_options()] and [run options][run_options()],
 #'   by name, or collected as `options = `. `constant` applies to other points:
 #'   the point itself must vary.
@@ -65,7 +69,8 @@
 #'   * `block`: with `block`, that of the neighbour;
 #'   * `p_value` and `fdr`: with `permutations` (0 or more) for correlations,
 #'     the p-value of the pair and the false discovery rate over all points.
-#'     With `unit`, there are none;
+#'     With `family = "call"`, that is over the points of all outcomes. With
+#'     `unit`, there are none;
 #'   * `p_adjusted`: with 1 or more `permutations`, the family-wise p-value.
 #'
 #'   With `permutations`, the attribute `null` is a matrix of the smallest
@@ -85,20 +90,24 @@
 #' one-sided on the side of the nearest (`"signed"`: r above 0, `"negative"`: r
 #' below 0), and two-sided for `"absolute"`.
 #' * `"pearson"`: Student's t with n - 2 degrees of freedom for n samples, as in
-#'   [stats::cor.test()]. With `weights`, it is that of the slope in `lm(weights
-#'   = )`, for samples with a weight above 0.
+#'   [stats::cor.test()]. With `weights`, n depends on their kind, as below.
 #' * `"spearman"`: without ties and weights, from the distribution of ranks, as
-#'   below. With ties, weights or `na = "pairwise"`, from t. That is too small
-#'   in the far tail, and 0 at r = 1.
+#'   below. If the point or the outcome has ties, or with weights, from t. That
+#'   is too small in the far tail.
 #' * `"bicor"`: t, as in WGCNA's `bicorAndPvalue()`.
 #'
-#' For up to 18 samples, Spearman's p-value is exact, by the counts of all
+#' For up to 21 samples, Spearman's p-value is exact, by the counts of all
 #' permutations (van de Wiel and Di Bucchianico 2001). For more, it comes from a
 #' symmetric beta distribution with the exact variance and kurtosis of r (David,
 #' Kendall and Stuart 1951). It is then too large in the far tail. For one
-#' side this is by at most 30% at 1e-4, and four times at 1e-6. Smaller p-values
-#' are larger still, and for few more than 18 samples even r = 1 has one of
-#' about 1e-9. The p-value is never below 1 / n!.
+#' side this is by at most 20% at 1e-4, and four times at 1e-6. Smaller p-values
+#' are larger still, and for 22 samples even r = 1 has one of about 2e-10. The
+#' p-value is never below 1 / n!, also with ties.
+#'
+#' With `na = "pairwise"`, n is the number of samples of the pair. The ranks of
+#' the pair have gaps where other values are missing in one of the two. The
+#' p-value is then that of ranks without gaps, with r rounded down to the next
+#' value that such ranks can have. This makes it somewhat too large.
 #'
 #' Whether a *point* has ties under `"spearman"` is inferred from r. This may
 #' fail at r = 0, where it matters least, and for thousands of samples, where
@@ -115,6 +124,28 @@
 #' the batch. They then assume the same spread in all batches, which
 #' `p_adjusted` does not.
 #'
+#' @section P-values with weights:
+#' A correlation depends only on the proportions of `weights`. A p-value depends
+#' on their meaning. So p-values need a list that names it:
+#' * `weights = list(precision = w)`: the variance of a sample is proportional
+#'   to 1 / weight, as for means of several measurements. The p-value is that of
+#'   `lm(weights = )`, with n - 2 degrees of freedom for n samples of a weight
+#'   above 0. For `p_adjusted`, residuals are scaled to equal variance and
+#'   permuted. They take the variance of their new sample.
+#' * `list(frequency = w)`: a sample stands for that many equal samples, so n is
+#'   the sum of the weights, which must be whole numbers. There is no
+#'   `p_adjusted`. Repeat the samples instead: `x[, rep(seq_along(weights),
+#'   weights)]`.
+#' * `list(sampling = w)`: weights of a survey, or any others, of samples with
+#'   equal variance. n is Kish's (1965) effective number, the square of the sum
+#'   of the weights divided by the sum of their squares. This is an
+#'   approximation. For `p_adjusted`, values are permuted and weights stay. This
+#'   assumes that values do not depend on weights.
+#'
+#' With `"spearman"`, only sampling weights are possible, because ranks ignore
+#' weights. A wrong meaning gives wrong p-values: see the article "calibration"
+#' of the site.
+#'
 #' @section False discovery rate:
 #' `fdr` is `p_value` adjusted by Benjamini and Hochberg (1995) over all points.
 #' It is the smallest false discovery rate at which the neighbour is among the
@@ -130,6 +161,11 @@
 #' (Phipson and Smyth 2010). In b of B permutations, the nearest of these points
 #' is at least as near as this one. The maximum up to each rank makes the values
 #' monotone.
+#'
+#' With `family = "call"`, an outcome is permuted together with all others. b
+#' counts the permutations in which the nearest of all points to any outcome is
+#' at least as near. No point is left out of this single step. So values are
+#' larger than those of Westfall and Young's method over all pairs.
 #'
 #' With `na = "pairwise"`, each pair has a correlation over its own number of
 #' samples, and large r of few samples are common. So p-values are compared
@@ -217,12 +253,12 @@
 #' 5%. Some point was called in 3% of data sets.
 #'
 #' With `adjust = ~ 1` the strata are the only covariates. Then the correlation
-#' and `p_value` are within strata, too. An index that was made with `adjust =
-#' ~ 1` does not know the strata: give `x` itself.
+#' and `p_value` are within strata, too. An index must have been made with the
+#' strata as covariates.
 #'
 #' @section What is not controlled:
-#' * Several outcomes. Each has a family of its own. Adjust once more, for
-#'   instance by [stats::p.adjust()] of the smallest `p_adjusted` of each.
+#' * Several outcomes, each of which is a family of its own. `family = "call"`
+#'   adjusts for all of them.
 #' * The choice of metric, sign, weights and points after seeing results.
 #' * Samples that are not exchangeable: batches, relatives, repeated samples.
 #'   `strata` help with batches, and `unit` with repeated samples.
@@ -230,9 +266,9 @@
 #' * Unequal variances in groups of unequal size. A difference in variance alone
 #'   may then be significant.
 #' * Strata of unequal spread, for `p_value` and `fdr`. If points and outcome
-#'   vary more in the same stratum, both are too small.
-#' * `weights`. `p_value` takes them as precisions, but `p_adjusted` permutes
-#'   samples as if they were exchangeable.
+#'   vary more in the same stratum, both are too small. With `adjust`, a message
+#'   of class `fsknn_unequal_strata` says if the outcome's spreads differ.
+#' * Weights of another kind than they are said to be.
 #' * Distances over other numbers of samples, under `na = "pairwise"` and a
 #'   metric that is not a correlation. The nearest of a permutation is often a
 #'   point with few samples, so `p_adjusted` has less power for the others.
@@ -272,6 +308,8 @@
 #' Freedman D, Lane D (1983). A Nonstochastic Interpretation of Reported
 #' Significance Levels. *Journal of Business & Economic Statistics* 1: 292-298.
 #' \doi{10.1080/07350015.1983.10509354}
+#'
+#' Kish L (1965). *Survey Sampling*. Wiley.
 #'
 #' Phipson B, Smyth GK (2010). Permutation P-values Should Never Be Zero.
 #' *Statistical Applications in Genetics and Molecular Biology* 9: 39.
@@ -329,7 +367,8 @@
 #' }
 nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
                        outcome = NULL, permutations = NULL, strata = NULL,
-                       unit = NULL, block = NULL, between = FALSE) {
+                       unit = NULL, family = c("outcome", "call"),
+                       block = NULL, between = FALSE) {
   check_supplied(x)
   if (is.null(outcome)) {
     check_supplied(point)
@@ -340,7 +379,12 @@ nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
   permutations <- check_permutations(permutations, least = 0)
   check_has_p_values(permutations, options$metric)
   check_no_blocks(permutations, block)
-  if (!is.null(permutations)) {
+  has_p <- !is.null(permutations)
+  options$family <- check_family(
+    family, options$metric, if (!has_p) "permutations"
+  )
+  options$weighting <- weigh_p(x, options, has_p, permutations)
+  if (has_p) {
     options <- with_strata(options, strata)
   }
   search <- new_search(
@@ -361,11 +405,13 @@ find_nearest <- function(search, x, permutations, strata, unit,
     )
     return(table_of_nearest(run_search(search, call), search))
   }
+  check_not_protecting(search$covariates, call)
   relabelled <- draw_for_search(search, x, permutations, strata, unit, call)
   judged <- judge_nearest(
     search, relabelled$drawn, has_units = !is.null(unit), call = call
   )
   search$relabelled <- relabelled$facts
+  search$notes <- notes_of_p(search, strata, !is.null(unit))
   table_of_nearest(judged$found, search, judged)
 }
 
@@ -417,7 +463,8 @@ table_of_nearest <- function(found, search, judged = NULL) {
   attr(table, "num_covariates") <- num_covariates(search$request)
   class(table) <- c("fsknn_nearest", "data.frame")
   search$nearest <- list(
-    to = describe_what_for(search), relabelled = search$relabelled
+    to = describe_what_for(search), relabelled = search$relabelled,
+    notes = search$notes
   )
   with_searched(add_left_out(table, search), search)
 }

@@ -238,7 +238,7 @@ samples_that_count <- function(points) {
   points$samples %||% seq_len(ncol(points$values))
 }
 
-check_outcome_type <- function(values, arg, call) {
+check_outcome_type <- function(values, arg, call, levels = "two") {
   good <- inherits(values, "Surv") || is.factor(values) || is_text(values) ||
     is_number_like(values) && !is.object(values) && is.null(dim(values))
   if (good) {
@@ -247,8 +247,9 @@ check_outcome_type <- function(values, arg, call) {
   given <- describe_value(values)
   abort_argument(
     c(
-      "{.arg {arg}} must be numbers, logical values, a factor or text of two
-       levels, or survival times ({.fn survival::Surv}), not {given}.",
+      "{.arg {arg}} must be numbers, logical values, a factor or text of
+       {levels} levels, or survival times ({.fn survival::Surv}), not
+       {given}.",
       i = if (rlang::is_string(values)) {
         "The name of a column is understood where {.arg x} is an ExpressionSet
          or a SummarizedExperiment whose rows are the points."

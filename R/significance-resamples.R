@@ -181,6 +181,32 @@ counts_in_range <- function(work, columns) {
     all_between(columns$absent, 0, total)
 }
 
+# Returns the graph of one resample, as an edge data frame. The core finds its
+# edges as it finds those to count. Their distances are over the same samples.
+graph_of_resample <- function(search, samples, call) {
+  none <- list(row = integer(), to = integer())
+  counting <- resampled_search(search, list(samples), none, 1L)
+  found <- find_whole(counting, call)
+  asked <- counting$request$resamples
+  search$request$feature_subset <- asked$features[[1]]
+  search$request["weights"] <- list(asked$weights[[1]])
+  search$request["adjust"] <- list(asked$adjust[[1]])
+  search$request$largest <- -1
+  search$request$progress <- FALSE
+  from <- found$row
+  to <- found$to
+  measured <- measure_pairs(search, from, to, call)
+  order <- order(from, measured$distance, to, method = "radix")
+  found <- list(
+    from = from[order], to = to[order], rank = sequence(rle(from)$lengths),
+    distance = measured$distance[order],
+    correlation = if (search$request$correlation) measured$correlation[order]
+  )
+  edges <- edges_of_search(found, search)
+  attr(edges, "num_features") <- length(samples)
+  edges
+}
+
 raise_few_points <- function(result, call) {
   left <- result$left
   abort_argument(

@@ -225,6 +225,30 @@ relabel_groups <- function(labels, taken, samples, designs, permutations,
   )
 }
 
+# Few samples of one group in a stratum determine the difference of the groups
+# badly. Their number counts as n1 n2 / (n1 + n2) in each stratum, the inverse
+# of the variance of the difference. Two groups of 6 without strata have 3.
+tell_few_in_strata <- function(labels, strata) {
+  if (is.null(strata)) {
+    return(invisible())
+  }
+  sizes <- table(strata, labels)
+  if (sum(sizes[, 1] * sizes[, 2] / rowSums(sizes)) >= fewest_in_strata) {
+    return(invisible())
+  }
+  cli::cli_inform(
+    c(
+      "P-values may be too small, because few samples of both groups are in the
+       same of {.arg strata}.",
+      i = "With {.code adjust = ~ 1}, correlations are within strata, and
+           p-values are not too small."
+    ),
+    class = "fsknn_few_in_strata"
+  )
+}
+
+fewest_in_strata <- 3
+
 fewest_in_group <- 3L
 
 # `designs` has the covariates of each group, or NULL. `of` are the samples, or
@@ -255,10 +279,18 @@ check_group_sizes <- function(labels, names, designs, call, of = "samples") {
 # Makes values exchangeable under the null hypothesis that the groups differ at
 # most in each point's mean and spread. It removes the difference of means and
 # equalises the spreads, which leaves correlations within a group unchanged.
-# With strata, it removes only the group difference adjusted for strata, so
-# shifts between strata stay. `weights` are those of samples, or NULL.
+# `weights` are those of samples, or NULL. Without strata, it returns values to
+# permute. With strata, their means stay where they are, and it returns a list:
+#   level      the mean of each point in the stratum of each sample
+#   residuals  the distances from it, with the same spread in both groups, which
+#              are permuted
+#   spreads    the spread of each point in each group (column)
+# A sample that moves to the other group takes the spread of its new group. So
+# the strata's means are as large beside it as they were in the data.
 standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
   weights <- weights %||% rep(1, ncol(values))
+  # Only proportions matter.
+  weights <- weights / mean(weights)
   storage.mode(values) <- "double"
   # The scale does not matter: the result is divided by its spread.
   values <- values / unit_of_rows(values)
@@ -271,19 +303,21 @@ standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
       (precision %*% (weights * away^2))
     values - as.vector(difference) %o% in_second
   }
-  spreads_of <- function(values) {
-    left <- values - weighted_by(strata, weights, values)
-    group_spreads(left, labels, strata, weights)
-  }
   moved <- without(array(1, dim(values)))
-  spreads <- spreads_of(moved)
-  if (max(strata) > 1) {
-    # The difference in a noisy stratum is known less well.
-    moved <- without(1 / spreads$strata[, strata])
-    spreads <- spreads_of(moved)
+  level <- weighted_by(strata, weights, moved)
+  spreads <- group_spreads(moved - level, labels, strata, weights)
+  if (max(strata) == 1) {
+    return((moved - level) / spreads$groups[, labels])
   }
-  moved <- moved - as.vector(moved %*% weights) / sum(weights)
-  moved / spreads$groups[, labels]
+  # The difference in a noisy stratum is known less well.
+  precision <- 1 / spreads$strata[, strata]
+  moved <- without(precision)
+  level <- weighted_by(strata, weights, moved)
+  spreads <- group_spreads(moved - level, labels, strata, weights)$groups
+  list(
+    level = level, residuals = (moved - level) / spreads[, labels],
+    spreads = spreads
+  )
 }
 
 # Returns the residuals of each group, with a spread of 1. They are permuted
@@ -311,8 +345,10 @@ residuals_of_groups <- function(values, labels, designs, strata, weights) {
 #   strata   a moderated variance in each stratum (column)
 # A group may have more samples of a noisy stratum. So the variance is modelled
 # as a factor of the group times a factor of the stratum. Both are those of
-# maximum likelihood for normal residuals. With one stratum, the first is the
-# root mean square. `strata` are numbered from 1.
+# maximum likelihood for normal residuals, but each group has one more sample of
+# the variance of both. Without it, a point that is constant in one group of the
+# only stratum with both groups would have an infinite ratio. With one stratum,
+# the first is the root mean square. `strata` are numbered from 1.
 group_spreads <- function(left, labels, strata, weights) {
   squares <- total <- list()
   for (group in 1:2) {
@@ -322,18 +358,27 @@ group_spreads <- function(left, labels, strata, weights) {
     total[[group]] <- colSums(in_stratum)
   }
   both <- rep(total[[1]] + total[[2]], each = nrow(left))
+  # Strata of one group say nothing about the ratio.
+  mixed <- rep(total[[1]] > 0 & total[[2]] > 0, each = nrow(left))
+  prior <- if (max(strata) > 1) prior_of_group else 0
   of_stratum <- array(1, dim(squares[[1]]))
   before <- 0
   for (time in seq_len(most_spread_steps)) {
-    # A stratum without any spread says nothing about the groups.
-    known <- of_stratum > 0
-    of_group <- vapply(1:2, function(group) {
-      terms <- replace(squares[[group]] / of_stratum, !known, 0)
-      rowSums(terms) / pmax(as.vector(known %*% total[[group]]), 1e-300)
+    # Nor does a stratum without any spread.
+    known <- mixed & of_stratum > 0
+    sums <- vapply(1:2, function(group) {
+      rowSums(replace(squares[[group]] / of_stratum, !known, 0))
     }, double(nrow(left)))
+    sums <- matrix(sums, ncol = 2)
+    counts <- cbind(known %*% total[[1]], known %*% total[[2]])
+    of_both <- rowSums(sums) / pmax(rowSums(counts), 1e-300)
+    of_group <- (sums + prior * of_both) / pmax(counts + prior, 1e-300)
     # Isolated points have no spread.
-    of_group <- matrix(of_group, ncol = 2)
     of_group[of_group == 0] <- 1
+    if (prior > 0) {
+      # Only the ratio is determined.
+      of_group <- of_group / sqrt(of_group[, 1] * of_group[, 2])
+    }
     if (max(abs(log(of_group) - before)) < 1e-9) {
       break
     }
@@ -356,6 +401,8 @@ group_spreads <- function(left, labels, strata, weights) {
 most_spread_steps <- 200
 
 prior_samples <- 4
+
+prior_of_group <- 1
 
 # Replaces each value by the weighted mean of its row over the samples of its
 # stratum.

@@ -37,9 +37,9 @@
 #' With `unit`, whole donors are permuted, and only `p_adjusted` is given: see
 #' *Whole units* in [nearest_to()].
 #'
-#' With several outcomes, these p-values are not adjusted for their number. They
-#' are too small if the outcome contributed to the modules. That is so if points
-#' were selected by the outcome, or if it is a row of `x` as from
+#' With several outcomes, each is a family of its own, unless `family = "call"`.
+#' P-values are too small if the outcome contributed to the modules. That is so
+#' if points were selected by the outcome, or if it is a row of `x` as from
 #' [add_phenotype()]. Leave that row out of `x` and `clusters`. See
 #' [nearest_to()] for further limits.
 #'
@@ -118,13 +118,17 @@
 #' head(found$points)
 module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
                            metric = "pearson", permutations = 0,
-                           strata = NULL, unit = NULL) {
+                           strata = NULL, unit = NULL,
+                           family = c("outcome", "call")) {
   check_supplied(clusters)
   check_supplied(x)
   min_size <- check_whole_number(min_size, "min_size", 1, .Machine$integer.max)
   permutations <- check_permutations(permutations, least = 0)
   options <- verb_options("module_summary", ...)
   check_is_correlation(options$metric)
+  options$family <- check_family(
+    family, options$metric, if (is.null(outcome)) "outcome"
+  )
   read <- read_module_points(x, options)
   membership <- check_membership(clusters, read)
   membership[read$skip] <- NA
@@ -147,21 +151,21 @@ module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
 
 # Returns values (a matrix with missing ones filled), names, and `skip`, the
 # rows that are constant.
-read_module_points <- function(x, options, call = caller_env()) {
+read_module_points <- function(x, options, arg = "x", call = caller_env()) {
   options$in_memory <- TRUE
   # The rows must meet the conditions of Pearson's r.
   options$metric <- check_metric("pearson")
   # Only outcomes are adjusted.
   options["adjust"] <- list(NULL)
-  points <- take_points(x, options$input, "x", call = call)
+  points <- take_points(x, options$input, arg, call = call)
   points <- bring_all(points, NULL, options, call)$points
   if (!is.matrix(points$values)) {
     abort_no_metafeatures(call)
   }
-  check_num_features(ncol(points$values), options$metric, "x", points$turned,
+  check_num_features(ncol(points$values), options$metric, arg, points$turned,
                      call = call)
-  checked <- check_values(points, options, "x", call = call)
-  tell_if_counts(x, points, options$metric)
+  checked <- check_values(points, options, arg, call = call)
+  tell_if_counts(x, points, options$metric, arg)
   if (checked$missing > 0) {
     points$values <- structure(
       t(cpp_filled(points$values)$rows), dimnames = dimnames(points$values)
@@ -172,7 +176,8 @@ read_module_points <- function(x, options, call = caller_env()) {
 }
 
 # A module for each point, NA for none: a factor.
-check_membership <- function(clusters, points, call = caller_env()) {
+check_membership <- function(clusters, points, arg = "clusters",
+                             call = caller_env()) {
   of <- if (inherits(clusters, "fsknn_mst_knn")) {
     clusters$membership
   } else if (inherits(clusters, "communities")) {
@@ -184,19 +189,19 @@ check_membership <- function(clusters, points, call = caller_env()) {
   if (!can_be_labels(of)) {
     given <- describe_type(of)
     abort_argument(
-      "{.arg clusters} must be what {.fn mst_knn} or igraph gives, or a vector
+      "{.arg {arg}} must be what {.fn mst_knn} or igraph gives, or a vector
        with a module for each point, not {given}.",
       call
     )
   }
-  check_labels_text(of, "clusters", call)
-  of <- match_names(of, known_points(points), "clusters", "points", call)
+  check_labels_text(of, arg, call)
+  of <- match_names(of, known_points(points), arg, "points", call)
   num_points <- nrow(points$values)
   if (length(of) != num_points) {
     given <- tally(length(of), "point")
     abort_argument(
       c(
-        "{.arg clusters} must have a module for each of the
+        "{.arg {arg}} must have a module for each of the
          {format_count(num_points)} points of {.arg x}.",
         x = "It is of {given}."
       ),
@@ -220,23 +225,19 @@ modules_of <- function(membership, min_size, call = caller_env()) {
       call
     )
   }
-  names <- names(members)
+  list(module = module_names(names(members)), members = unname(members))
+}
+
+# Returns the names of modules, as numbers if all are.
+module_names <- function(names) {
   whole <- !grepl("[^0-9]", names) & nchar(names) < 10
-  list(
-    module = if (all(whole)) as.integer(names) else names,
-    members = unname(members)
-  )
+  if (all(whole)) as.integer(names) else names
 }
 
 # Takes rows that vary. Returns the eigengene, its share of their sum of
 # squares, and its correlation with each row.
 eigengene_of <- function(rows) {
-  storage.mode(rows) <- "double"
-  # Rows are first scaled by their maximum, so that squares do not overflow or
-  # underflow.
-  rows <- rows / apply(abs(rows), 1, max)
-  rows <- rows - rowMeans(rows)
-  rows <- rows / sqrt(rowSums(rows^2))
+  rows <- standard_rows(rows)
   # The smaller of the two products has the same information.
   if (nrow(rows) <= ncol(rows)) {
     parts <- eigen(tcrossprod(rows), symmetric = TRUE)
@@ -251,6 +252,16 @@ eigengene_of <- function(rows) {
   }
   r <- as.vector(rows %*% vector)
   list(vector = vector, explained = mean(r^2), kme = r)
+}
+
+# Scales rows that vary to mean 0 and length 1.
+standard_rows <- function(rows) {
+  storage.mode(rows) <- "double"
+  # Rows are first scaled by their maximum, so that squares do not overflow or
+  # underflow.
+  rows <- rows / apply(abs(rows), 1, max)
+  rows <- rows - rowMeans(rows)
+  rows / sqrt(rowSums(rows^2))
 }
 
 new_module_summary <- function(modules, made, points) {

@@ -959,6 +959,25 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_preserve_modules
+Rcpp::List cpp_preserve_modules(Rcpp::NumericMatrix reference, Rcpp::NumericMatrix test, Rcpp::List in_reference, Rcpp::List in_test, Rcpp::IntegerMatrix drawn, std::string type, double power, std::string instruction_set, int num_threads, bool show_progress);
+RcppExport SEXP _fsknn_cpp_preserve_modules(SEXP referenceSEXP, SEXP testSEXP, SEXP in_referenceSEXP, SEXP in_testSEXP, SEXP drawnSEXP, SEXP typeSEXP, SEXP powerSEXP, SEXP instruction_setSEXP, SEXP num_threadsSEXP, SEXP show_progressSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type reference(referenceSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type test(testSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type in_reference(in_referenceSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type in_test(in_testSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type drawn(drawnSEXP);
+    Rcpp::traits::input_parameter< std::string >::type type(typeSEXP);
+    Rcpp::traits::input_parameter< double >::type power(powerSEXP);
+    Rcpp::traits::input_parameter< std::string >::type instruction_set(instruction_setSEXP);
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    Rcpp::traits::input_parameter< bool >::type show_progress(show_progressSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_preserve_modules(reference, test, in_reference, in_test, drawn, type, power, instruction_set, num_threads, show_progress));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_permute_rows
 SEXP cpp_permute_rows(SEXP x);
 RcppExport SEXP _fsknn_cpp_permute_rows(SEXP xSEXP) {
@@ -1505,6 +1524,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_cut_forest", (DL_FUNC) &_fsknn_cpp_cut_forest, 6},
     {"_fsknn_cpp_count_pairs", (DL_FUNC) &_fsknn_cpp_count_pairs, 5},
     {"_fsknn_cpp_connectivities", (DL_FUNC) &_fsknn_cpp_connectivities, 4},
+    {"_fsknn_cpp_preserve_modules", (DL_FUNC) &_fsknn_cpp_preserve_modules, 10},
     {"_fsknn_cpp_permute_rows", (DL_FUNC) &_fsknn_cpp_permute_rows, 1},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
     {"_fsknn_cpp_count_edges", (DL_FUNC) &_fsknn_cpp_count_edges, 2},

@@ -100,7 +100,9 @@ Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,
         Rcpp::_["from"] = from, Rcpp::_["to"] = to,
         Rcpp::_["distance"] = length, Rcpp::_["correlation"] = r,
         Rcpp::_["kept"] = kept_of(cut), Rcpp::_["cluster"] = clusters_of(cut),
-        Rcpp::_["passes"] = outside.passes());
+        Rcpp::_["passes"] = outside.passes(),
+        Rcpp::_["pairs_filtered"] = outside.counts().filtered,
+        Rcpp::_["pairs_pruned"] = outside.counts().apart);
   });
 }
 

@@ -17,7 +17,7 @@ file <- "man/figures/README-cells.png"
 times <- utils::read.csv("inst/extdata/bench/cells.csv")
 times <- times[
   times$n == num_cells & times$k == 15 & times$closeness == 1 &
-    !grepl("GPU", times$method, fixed = TRUE),
+    !grepl("GPU|PyTorch", times$method),
 ]
 times <- times[order(times$seconds), ]
 times$method <- factor(times$method, rev(times$method))
@@ -54,7 +54,7 @@ chart <- ggplot(times, aes(seconds, method)) +
     axis.text.y = element_text(colour = "black", size = 10),
     legend.position = "none", plot.margin = margin(6, 6, 0, 6)
   )
-ggsave(file, chart, width = 7.6, height = 2.5, dpi = 110, bg = "white")
+ggsave(file, chart, width = 7.6, height = 3.1, dpi = 110, bg = "white")
 message(file, ": ", round(file.size(file) / 1024), " KiB")
 if ("chart" %in% commandArgs(TRUE)) quit()
 

@@ -2,9 +2,11 @@
 # null holds, and some in which it does not: see simulations().
 #
 #   Rscript inst/bench/calibration_contrast.R [DATA SETS] [CORES] [FOLDER]
+#     [--only=TEXT]
 #
 # prints a table, and writes it to calibration-contrast.csv in FOLDER. Some
-# minutes for 1,000 data sets on two cores.
+# minutes for 1,000 data sets on two cores. --only runs simulations whose names
+# have this text, and keeps the other stored rows.
 # Each core has random numbers of its own: the stored figures are of 1000 1.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
@@ -24,6 +26,26 @@ draw <- function(num_samples, module_size = 20) {
 }
 
 two_groups <- function(n_1, n_2) rep(1:2, c(n_1, n_2))
+
+# A stratum of twice the standard deviation of noise above the other. Noise in
+# the second group has `spread`.
+shifted_alike <- function(spread) {
+  groups <- two_groups(20, 20)
+  strata <- c(rep(1:2, c(14, 6)), rep(1:2, c(6, 14)))
+  noise <- draw(40) * rep(c(1, spread)[groups], each = num_points)
+  list(
+    x = noise + rep(2 * (strata == 2), each = num_points), groups = groups,
+    strata = strata
+  )
+}
+
+few_in_strata <- function(...) {
+  strata <- rep(c(1, 2, 1, 2), c(5, 1, 1, 5))
+  list(
+    x = draw(12) * rep(c(1, 4)[strata], each = num_points),
+    groups = two_groups(6, 6), strata = strata, ...
+  )
+}
 
 # Each gives x, groups, and perhaps strata, covariates and a metric.
 simulations <- list(
@@ -64,6 +86,15 @@ simulations <- list(
       outer(rnorm(num_points), groups == 2)
     list(x = x, groups = groups, strata = strata)
   },
+  "modules, strata that shift all points alike, unevenly mixed" = function() {
+    shifted_alike(1)
+  },
+  "modules, strata that shift all points alike, groups of spread 1 and 3" =
+    function() shifted_alike(3),
+  "modules, strata of standard deviations 1 and 4, 5 and 1 in 6 and 6 samples" =
+    function() few_in_strata(),
+  "5 and 1 in 6 and 6 samples, adjusted for strata" =
+    function() few_in_strata(adjust = ~ 1),
   "modules, strata of standard deviations 1 and 4, unevenly mixed" =
     function() {
       strata <- c(rep(1:2, c(14, 6)), rep(1:2, c(6, 14)))
@@ -91,6 +122,16 @@ simulations <- list(
         x[, at] <- x[, at] + effects %*% t(covariates[at, ])
       }
       list(x = x, groups = groups, adjust = covariates)
+    },
+  "planted: one edge, beside points that are constant in a group of a stratum" =
+    function() {
+      # Only the first stratum has both groups.
+      strata <- rep(c(1, 2, 1), c(10, 20, 30))
+      groups <- two_groups(30, 30)
+      x <- draw(60, 1)
+      x[1, 31:60] <- x[2, 31:60] + 0.2 * x[1, 31:60]
+      x[51:60, 1:10] <- 0
+      list(x = x, groups = groups, strata = strata)
     },
   "planted: the first module is gone in group 2" = function() {
     x <- draw(80)
@@ -133,7 +174,8 @@ what <- c(
 )
 levels <- c(0.01, 0.05, 0.2, 0.5)
 
-rows <- lapply(names(simulations), function(name) {
+chosen <- designs_to_run(simulations)
+rows <- lapply(names(chosen), function(name) {
   RNGkind("L'Ecuyer-CMRG")
   set.seed(13)
   p <- do.call(rbind, parallel::mclapply(seq_len(num_sets), function(set) {
@@ -161,4 +203,4 @@ cat(
   "edges, and of any point or edge.\n\n"
 )
 print(table[seq_len(6)], right = FALSE, row.names = FALSE)
-store_table(folder, "calibration-contrast.csv", table)
+store_designs(folder, "calibration-contrast.csv", table, names(simulations))

@@ -1,10 +1,11 @@
 # Are the p-values of nearest_to() what they say? Data sets in which no point
 # has to do with the outcome, and some in which few have: see designs.
 #
-#   Rscript inst/bench/calibration_outcome.R [DATA SETS] [FOLDER]
+#   Rscript inst/bench/calibration_outcome.R [DATA SETS] [FOLDER] [--only=TEXT]
 #
 # prints a table, and stores it in FOLDER as calibration-outcome.csv. Some five
-# minutes for 1,000 data sets, on one core.
+# minutes for 1,000 data sets, on one core. --only runs designs whose names have
+# this text, and keeps the other stored rows.
 #
 # Ranks are not linear in ranks of what the values are linear in: so where
 # covariates are much of points and outcome, something of them stays, and
@@ -76,6 +77,31 @@ shifted <- function(batch) {
   )
 }
 
+few_samples <- function() {
+  outcome <- rnorm(40)
+  x <- draw(40, 1)
+  x[1, ] <- x[1, ] + 2 * outcome
+  for (row in 2:num_points) {
+    x[row, sample(40, 35)] <- NA
+  }
+  list(x = x, outcome = outcome, na = "pairwise", min_pairs = 5, true = 1)
+}
+
+ten_outcomes <- function(family) {
+  list(
+    x = draw(20), outcome = as.data.frame(matrix(rnorm(200), 20)),
+    family = family
+  )
+}
+
+# Samples of standard deviation 1 / root.
+weighted <- function(kind, root = rep(1, 30)) {
+  list(
+    x = draw(30, 1) / rep(root, each = num_points), outcome = rnorm(30) / root,
+    weights = stats::setNames(list(rep(c(1, 1, 20), 10)), kind)
+  )
+}
+
 # Each gives x, outcome, further arguments, and `true`, the points that have to
 # do with the outcome.
 designs <- list(
@@ -106,22 +132,39 @@ designs <- list(
   },
   "modules, weights of 1 to 5" = function() {
     list(
-      x = draw(30), outcome = rnorm(30), weights = 1 + 4 * runif(30)
+      x = draw(30), outcome = rnorm(30),
+      weights = list(sampling = 1 + 4 * runif(30))
     )
+  },
+  "weights 1, 1, 20 of samples of equal variance, as sampling" = function() {
+    weighted("sampling")
+  },
+  "weights 1, 1, 20 of samples of equal variance, as precision" = function() {
+    weighted("precision")
+  },
+  "weights 1, 1, 20, precisions, as precision" = function() {
+    weighted("precision", root = sqrt(rep(c(1, 1, 20), 10)))
+  },
+  "weights 1, 1, 20, precisions, as sampling" = function() {
+    weighted("sampling", root = sqrt(rep(c(1, 1, 20), 10)))
   },
   "modules, a tenth of the values missing" = function() {
     x <- draw(30)
     x[sample(length(x), length(x) / 10)] <- NA
     list(x = x, outcome = rnorm(30), na = "pairwise", min_pairs = 10)
   },
+  "modules, a tenth of the values missing, Spearman" = function() {
+    x <- draw(16)
+    x[sample(length(x), length(x) / 10)] <- NA
+    list(
+      x = x, outcome = rnorm(16), na = "pairwise", min_pairs = 5,
+      metric = "spearman"
+    )
+  },
+  "points with 5 of 40 samples, Spearman, and one with all that follows" =
+    function() c(few_samples(), metric = "spearman"),
   "points with 5 of 40 samples, and one with all that follows" = function() {
-    outcome <- rnorm(40)
-    x <- draw(40, 1)
-    x[1, ] <- x[1, ] + 2 * outcome
-    for (row in 2:num_points) {
-      x[row, sample(40, 35)] <- NA
-    }
-    list(x = x, outcome = outcome, na = "pairwise", min_pairs = 5, true = 1)
+    few_samples()
   },
   "modules, three batches that shift all, strata" = function() {
     batch <- rep(1:3, c(8, 10, 12))
@@ -139,6 +182,17 @@ designs <- list(
   "modules, 15 pairs that differ in all and a covariate, strata" = function() {
     shifted(rep(1:15, 2))
   },
+  "modules, batches of standard deviations 1, 1, 5, strata and a covariate" =
+    function() {
+      batch <- rep(1:3, each = 10)
+      spread <- c(1, 1, 5)[batch]
+      list(
+        x = draw(30) * rep(spread, each = num_points),
+        outcome = rnorm(30) * spread, adjust = rnorm(30), strata = batch
+      )
+    },
+  "modules, ten outcomes" = function() ten_outcomes("outcome"),
+  "modules, ten outcomes, one family" = function() ten_outcomes("call"),
   "modules, survival, 60 samples, 2 of 5 censored" = function() {
     list(x = draw(60), outcome = censored(60), sign = "absolute")
   },
@@ -176,16 +230,16 @@ one_set <- function(design) {
   data <- design()
   true <- data$true
   data$true <- NULL
-  found <- do.call(nearest_to, c(data, list(
+  found <- suppressMessages(do.call(nearest_to, c(data, list(
     k = num_points, permutations = permutations, backend = "cpu",
     num_threads = 1
-  )))
+  ))))
   null <- !found$index %in% true
   called <- found$p_adjusted <= 0.05
   has_p <- !is.null(found$p_value)
   c(
-    p_value = if (has_p) found$p_value[found$index == num_points] else NA,
-    first = found$p_adjusted[[1]] - runif(1) / (permutations + 1),
+    p_value = if (has_p) found$p_value[found$index == num_points][[1]] else NA,
+    first = min(found$p_adjusted) - runif(1) / (permutations + 1),
     family = any(called & null),
     any_fdr = if (has_p) any(found$fdr <= 0.05 & null) else NA,
     found = mean(called[!null])
@@ -197,7 +251,8 @@ uniform <- function(p) {
 }
 
 RNGkind("L'Ecuyer-CMRG")
-rows <- lapply(names(designs), function(name) {
+chosen <- designs_to_run(designs)
+rows <- lapply(names(chosen), function(name) {
   set.seed(13)
   sets <- do.call(rbind, lapply(seq_len(num_sets), function(set) {
     one_set(designs[[name]])
@@ -227,4 +282,4 @@ cat(
   "permutations; family: 95% between", table$from[[1]], "and", table$to[[1]],
   "\n"
 )
-store_table(folder, "calibration-outcome.csv", table)
+store_designs(folder, "calibration-outcome.csv", table, names(designs))

@@ -1,5 +1,5 @@
 # Are Spearman's p-values right in the far tail, where edges among thousands of
-# points are? They are exact for up to 18 samples, and beyond come from a beta
+# points are? They are exact for up to 21 samples, and beyond come from a beta
 # distribution.
 #
 #   Rscript inst/bench/calibration_spearman.R [DATA SETS] [FOLDER]
@@ -9,7 +9,7 @@
 #
 # The first has, for some numbers of samples and exact p-values (one-sided), the
 # p-value of the package, of Student's t and of cor.test() (algorithm AS 89),
-# each divided by the exact one. The exact one is counted for up to 18 samples,
+# each divided by the exact one. The exact one is counted for up to 21 samples,
 # where `beta` is what the package would give without counts. Beyond, it is
 # estimated by importance sampling: permutations that prefer a large r, and
 # their weights. `error` is its relative standard error.
@@ -81,11 +81,11 @@ step_of <- function(r, num) {
 }
 
 tails <- 10^-(1:6)
-rows <- lapply(c(10, 12, 14, 16, 18, 19, 24, 30, 50, 100), function(num) {
+rows <- lapply(c(10, 12, 14, 16, 18, 21, 22, 24, 30, 50, 100), function(num) {
   set.seed(13)
   do.call(rbind, lapply(tails, function(tail) {
     error <- 0
-    if (num <= 18) {
+    if (num <= 21) {
       # The largest exact p-value of at most `tail`.
       all <- 1 - 12 * seq(0, (num^3 - num) / 12) / (num^3 - num)
       p <- of_package(all, num, 0, "spearman", "greater", FALSE)

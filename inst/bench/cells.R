@@ -1,13 +1,15 @@
 # How fast is exact search of simulated cells, beside approximate search?
 #
 #   Rscript inst/bench/cells.R [N,N,...] [K] [METHOD,METHOD,...]
-#     [--rounds=N] [--threads=N] [--closeness=X] [--folder=FOLDER]
+#     [--rounds=N] [--threads=N] [--closeness=X] [--torch=DEVICE]
+#     [--folder=FOLDER]
 #
 # By default: 30,000 and 100,000 cells in 50 components, k = 15, the methods
-# fsknn, kmknn, annoy, hnsw and rcpphnsw, two threads, three rounds. The methods
-# exhaustive, vptree and gpu run only where they are named. With --folder the
-# rows replace those of cells.csv in that folder; README.md in this folder says
-# what is timed. Nothing else should run on the machine meanwhile.
+# fsknn, kmknn, annoy, hnsw, rcpphnsw, faiss_hnsw and faiss_ivf, two threads,
+# three rounds. The methods exhaustive, vptree, gpu and torch run only where
+# they are named; --torch is the device of the last (default: cuda). With
+# --folder the rows replace those of cells.csv in that folder; README.md in this
+# folder says what is timed. Nothing else should run on the machine meanwhile.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
@@ -55,13 +57,22 @@ simulate_atlas <- function(n, d, closeness, seed = 1) {
 
 # --- Methods ------------------------------------------------------------------
 
-# A method has the package that it needs, build(x), which makes an index, and
-# search(x, index), which gives neighbours and distances without the point
-# itself. All parameters that are not set here are the packages' defaults.
+# A method has build(x), which makes an index, and search(x, index), which gives
+# neighbours and distances without the point itself. missing() says why it can't
+# run here, or is NULL. All parameters that are not set here are the packages'
+# defaults.
+
+no_package <- function(package) {
+  function() {
+    if (!requireNamespace(package, quietly = TRUE)) {
+      "its package is not installed"
+    }
+  }
+}
 
 ours <- function(label, ...) {
   list(
-    label = label, package = "fsknn", exact = TRUE,
+    label = label, missing = no_package("fsknn"), exact = TRUE, ours = TRUE,
     build = function(x) NULL,
     search = function(x, index) knn_search(x, k, "euclidean", ...)
   )
@@ -71,8 +82,8 @@ bioc <- function(label, param, exact = FALSE) {
   # BiocNeighbors 1.16 takes an index by its name, later versions as the data.
   by_name <- version_of("BiocNeighbors") < "1.99"
   list(
-    label = paste("BiocNeighbors", label), package = "BiocNeighbors",
-    exact = exact,
+    label = paste("BiocNeighbors", label),
+    missing = no_package("BiocNeighbors"), exact = exact,
     build = function(x) {
       param <- getExportedValue("BiocNeighbors", param)()
       BiocNeighbors::buildIndex(x, BNPARAM = param)
@@ -91,7 +102,7 @@ bioc <- function(label, param, exact = FALSE) {
   )
 }
 
-# RcppHNSW counts a point as its own neighbour, though it may miss it.
+# RcppHNSW and FAISS count a point as its own neighbour, but may miss it.
 without_self <- function(found) {
   keep <- t(found$idx != row(found$idx))
   keep[nrow(keep), colSums(keep) == nrow(keep)] <- FALSE
@@ -100,13 +111,86 @@ without_self <- function(found) {
   })
 }
 
+# FAISS by its C++ library. factory(n): its description of the index.
+faiss <- function(label, factory, settings) {
+  list(
+    label = paste0("FAISS ", label), missing = faiss_missing, exact = FALSE,
+    build = function(x) {
+      call_faiss("bench_faiss_build", x, factory(nrow(x)), settings, threads)
+    },
+    search = function(x, index) {
+      found <- call_faiss("bench_faiss_find", index, x, k + 1L, threads)
+      stopifnot("FAISS found too few neighbours." = all(found$idx > 0))
+      without_self(found)
+    }
+  )
+}
+
+call_faiss <- function(name, ...) .Call(name, ..., PACKAGE = "faiss_peer")
+
+faiss_missing <- function() {
+  if (is.loaded("bench_faiss_build")) {
+    return(NULL)
+  }
+  log <- compile(
+    "faiss_peer.cpp", "-lfaiss $(LAPACK_LIBS) $(BLAS_LIBS)", needed = FALSE
+  )
+  if (!is.null(log)) {
+    paste0("no C++ library of FAISS (Debian: libfaiss-dev):\n", log)
+  }
+}
+
+# A method with run() has a clock of its own: torch_cells.py gets the rows as
+# floats in a file. Starting Python and reading the file are not timed.
+torch <- function(device) {
+  # The system's Python may have PyTorch where the first of the path has not.
+  pythons <- unique(c(Sys.which("python3"), "/usr/bin/python3"))
+  python <- NULL
+  ask <- function(..., of = python, errors = "") {
+    words <- shQuote(c(bench_file("torch_cells.py"), ..., device))
+    suppressWarnings(system2(of, words, stdout = TRUE, stderr = errors))
+  }
+  has_torch <- function(of) {
+    file.exists(of) && length(ask("version", of = of, errors = FALSE)) == 1
+  }
+  list(
+    label = paste0("PyTorch, ", if (device == "cpu") "CPU" else "one GPU"),
+    missing = function() {
+      python <<- Find(has_torch, pythons)
+      if (is.null(python)) {
+        paste("python3 has no PyTorch with the device", device)
+      }
+    },
+    exact = FALSE,
+    run = function(x) {
+      rows <- tempfile()
+      answer <- tempfile()
+      on.exit(unlink(c(rows, answer)))
+      writeBin(as.vector(t(x)), rows, size = 4)
+      seconds <- strsplit(ask(rows, nrow(x), ncol(x), k, answer), ",")[[1]]
+      read <- function(what, size) {
+        matrix(readBin(from, what, nrow(x) * k, size), nrow(x), byrow = TRUE)
+      }
+      from <- file(answer, "rb")
+      on.exit(close(from), add = TRUE, after = FALSE)
+      index <- read("integer", 4) + 1L
+      seconds <- as.numeric(seconds)
+      list(
+        found = list(index = index, distance = read("double", 4)),
+        build = seconds[[1]], seconds = sum(seconds)
+      )
+    }
+  )
+}
+
 methods <- list(
   fsknn = ours("fsknn", backend = "cpu", num_threads = threads),
   kmknn = bioc("KMKNN", "KmknnParam", exact = TRUE),
   annoy = bioc("Annoy", "AnnoyParam"),
   hnsw = bioc("HNSW", "HnswParam"),
   rcpphnsw = list(
-    label = "RcppHNSW, ef = 50", package = "RcppHNSW", exact = FALSE,
+    label = "RcppHNSW, ef = 50", missing = no_package("RcppHNSW"),
+    exact = FALSE,
     build = function(x) RcppHNSW::hnsw_build(x, n_threads = threads),
     search = function(x, index) {
       without_self(RcppHNSW::hnsw_search(
@@ -114,12 +198,20 @@ methods <- list(
       ))
     }
   ),
+  faiss_hnsw = faiss(
+    "HNSW, M = 32, ef = 50", function(n) "HNSW32", "efSearch=50"
+  ),
+  faiss_ivf = faiss(
+    "IVF, nprobe = 16",
+    function(n) sprintf("IVF%.0f,Flat", round(4 * sqrt(n))), "nprobe=16"
+  ),
   exhaustive = bioc("exhaustive", "ExhaustiveParam", exact = TRUE),
   vptree = bioc("VP tree", "VptreeParam", exact = TRUE),
-  gpu = ours("fsknn, one GPU", backend = "cuda", devices = 1L)
+  gpu = ours("fsknn, one GPU", backend = "cuda", devices = 1L),
+  torch = torch(option("torch", "cuda"))
 )
 
-chosen <- word(3, "fsknn,kmknn,annoy,hnsw,rcpphnsw")
+chosen <- word(3, "fsknn,kmknn,annoy,hnsw,rcpphnsw,faiss_hnsw,faiss_ivf")
 chosen <- strsplit(chosen, ",", fixed = TRUE)[[1]]
 unknown <- setdiff(chosen, names(methods))
 if (length(unknown) > 0) {
@@ -130,8 +222,9 @@ if (length(unknown) > 0) {
 methods <- methods[chosen]
 if ("gpu" %in% chosen) need_gpu()
 for (name in chosen) {
-  if (!requireNamespace(methods[[name]]$package, quietly = TRUE)) {
-    say(methods[[name]]$label, ": not run, its package is not installed.")
+  reason <- methods[[name]]$missing()
+  if (!is.null(reason)) {
+    say(methods[[name]]$label, ": not run, ", reason, ".")
     methods[[name]] <- NULL
   }
 }
@@ -141,6 +234,9 @@ for (name in chosen) {
 run_once <- function(method, x) {
   set.seed(1)
   pause()
+  if (!is.null(method$run)) {
+    return(method$run(x))
+  }
   start <- clock()
   index <- method$build(x)
   built <- clock()
@@ -151,7 +247,7 @@ run_once <- function(method, x) {
 # What fsknn's last search did, in words: pairs that no bound excluded, and the
 # seconds on a GPU.
 facts_of <- function(method) {
-  if (method$package != "fsknn") {
+  if (!isTRUE(method$ours)) {
     return("")
   }
   stats <- knn_stats()
@@ -216,7 +312,11 @@ machine <- data.frame(
 cat(
   R.version.string, "; ", machine$cpu, ", ", threads, " threads, load ",
   machine_load(), "\n", "BiocNeighbors ", version_of("BiocNeighbors"),
-  ", RcppHNSW ", version_of("RcppHNSW"), ", fsknn ", machine$version, "\n",
+  ", RcppHNSW ", version_of("RcppHNSW"),
+  if (is.loaded("bench_faiss_version")) {
+    paste0(", FAISS ", paste(call_faiss("bench_faiss_version"), collapse = "."))
+  },
+  ", fsknn ", machine$version, "\n",
   sep = ""
 )
 key <- function(table) {

@@ -301,6 +301,31 @@ store_table <- function(folder, file, table) {
   }
 }
 
+# With --only=TEXT, a script runs some designs: those whose names match. The
+# stored table then keeps its other rows.
+designs_to_run <- function(designs) {
+  only <- option("only", "")
+  designs[grepl(only, names(designs), fixed = TRUE)]
+}
+
+# Stores rows of some designs, named in the first column. `all` are the names of
+# all designs, in order.
+store_designs <- function(folder, file, table, all) {
+  if (!is.null(folder) && file.exists(file.path(folder, file))) {
+    # Text of numbers keeps its digits.
+    stored <- utils::read.csv(
+      file.path(folder, file), check.names = FALSE, colClasses = "character"
+    )
+    numbers <- vapply(table, is.numeric, NA)
+    table[] <- lapply(table, as.character)
+    kept <- stored[[1]] %in% setdiff(all, table[[1]])
+    table <- rbind(stored[kept, names(table)], table)
+    table <- table[order(match(table[[1]], all)), ]
+    table[numbers] <- lapply(table[numbers], as.numeric)
+  }
+  store_table(folder, file, table)
+}
+
 # --- The machine, without its name --------------------------------------------
 
 # The text behind the first ":" or "=" of the first line that matches.

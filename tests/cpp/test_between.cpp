@@ -55,15 +55,19 @@ void check_same(Request r, const Between& between, const RowSource& points) {
   Pairs defined;
   const bool fits =
       in_range([&] { brute_between(r, between, points, defined); });
-  for (const int threads : {1, 3}) {
-    r.num_threads = threads;
-    r.chunk_size = threads == 1 ? 0 : 48;
-    Pairs found;
-    CHECK(in_range([&] {
-            cpu::find_between(r, between, points, found, nullptr, nullptr);
-          }) == fits);
-    if (fits) CHECK(found == defined);
-  }
+  const std::string set = r.instruction_set;
+  for (const int threads : {1, 3})
+    for (const char* order : {"", "/tree", "/sorted"}) {
+      r.num_threads = threads;
+      r.chunk_size = threads == 1 ? 0 : 48;
+      r.instruction_set = set + order;
+      CAPTURE(r.instruction_set);
+      Pairs found;
+      CHECK(in_range([&] {
+              cpu::find_between(r, between, points, found, nullptr, nullptr);
+            }) == fits);
+      if (fits) CHECK(found == defined);
+    }
 }
 
 /// Limits that are distances of pairs of the blocks, one for each row. Pairs at
@@ -278,6 +282,29 @@ TEST_CASE("each pair of points is met once") {
       CHECK(whole.pairs >= all);
       CHECK(whole.pairs < 1.05 * all);
     }
+  }
+}
+
+TEST_CASE("boxes prune pairs between blocks, for both of them") {
+  // Clusters in a scattered order; each block has points of all.
+  Matrix m = normal("clusters", 1500, 12, 6);
+  for (std::int64_t i = 0; i < m.n; ++i)
+    for (std::int64_t f = 0; f < m.d; ++f)
+      m.at(i, f) +=
+          static_cast<double>(30 * ((i * i + i / 7) % 19 * (f + 3) % 7));
+  for (const char* name : {"euclidean", "manhattan", "chebyshev", "pearson"}) {
+    CAPTURE(name);
+    Request r = request_of(find_metric(name, "signed"), 5);
+    Between between;
+    between.a = {0, 700};
+    between.b = {700, 800};
+    check_same(r, between, m.source());
+    r.instruction_set = "auto/tree";
+    Pairs found;
+    Stats stats;
+    cpu::find_between(r, between, m.source(), found, nullptr, &stats);
+    CHECK(stats.pairs_filtered + stats.pairs_pruned == 700.0 * 800.0);
+    CHECK(stats.pairs_pruned > 0.1 * 700.0 * 800.0);
   }
 }
 

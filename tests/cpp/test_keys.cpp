@@ -274,7 +274,7 @@ std::pair<std::int64_t, std::int64_t> boxes_apart(const MetricEntry& metric,
   rearrange(p.points, own, 2);
   const DistanceRule rule(metric, p.exponent);
   const Thresholds thresholds(p.scale, metric, rule);
-  const KeyTiles tiles(metric, p.scale, p.points, 2);
+  const KeyTiles tiles(metric, p.scale, p.points, nullptr, 2);
   std::int64_t apart_pairs = 0, pairs = 0;
   for (std::int64_t i = 0; i < rows.n; ++i)
     for (std::int64_t j = 0; j < rows.n; ++j) {
@@ -355,7 +355,7 @@ TEST_CASE("boxes hold their points, and what is no number is anywhere") {
   p.points.rows[50 * p.points.padded + 2] = std::nan("");
   p.points.rows[50 * p.points.padded] = HUGE_VAL;
   const KeyTiles tiles(find_metric("chebyshev", "signed"), p.scale, p.points,
-                       1);
+                       nullptr, 1);
   for (std::int64_t i = 0; i < p.points.size(); ++i)
     for (std::int64_t f = 0; f < 3; ++f) {
       const double x = p.points.row(Place{i})[f];
@@ -388,7 +388,8 @@ TEST_CASE("a tree's order has each point once, near ones together") {
     // The tiles of single points are the tree's.
     std::vector<Place> of;
     for (std::int64_t i = 0; i < n; i += 7) of.push_back(Place{i});
-    const std::vector<TreeTiles> tiles = tree_tiles(p.points, of, 2);
+    const std::vector<TreeTiles> tiles =
+        tree_tiles(p.points, all_places(p.points), of, 2);
     for (std::size_t i = 0; i < of.size(); ++i) {
       const auto at =
           std::find(order.begin(), order.end(), of[i].value) - order.begin();

@@ -158,9 +158,11 @@ void check_counts(const Request& asked, const Matrix& m, bool similarity,
   for (const std::vector<double>& breaks : hard_breaks(values)) {
     bins.breaks = breaks;
     const std::vector<std::int64_t> defined = naive_counts(values, breaks);
-    for (const int threads : {1, 3}) {
-      r.num_threads = threads;
-      r.chunk_size = threads == 1 ? 0 : 48;
+    for (const char* set : {"auto", "auto/scattered", "auto/tree"}) {
+      r.instruction_set = set;
+      r.num_threads = r.instruction_set == "auto" ? 1 : 3;
+      r.chunk_size = r.num_threads == 1 ? 0 : 48;
+      CAPTURE(set);
       bins.extremes = false;
       const PairCounts found =
           cpu::count_pairs(r, bins, m.source(), nullptr, nullptr);
@@ -196,8 +198,12 @@ TEST_CASE("pairs are counted in the bins of their values") {
       } catch (const RangeFailure&) {
         PairBins bins;
         bins.breaks = {0.0, 1.0, kInf};
-        CHECK_THROWS_AS(cpu::count_pairs(r, bins, m.source(), nullptr, nullptr),
-                        RangeFailure);
+        for (const char* set : {"auto", "auto/tree"}) {
+          r.instruction_set = set;
+          CHECK_THROWS_AS(
+              cpu::count_pairs(r, bins, m.source(), nullptr, nullptr),
+              RangeFailure);
+        }
         continue;
       }
       check_counts(r, m, false, pairs);
@@ -249,6 +255,53 @@ TEST_CASE("every instruction set counts alike, and the filter decides most") {
       CHECK(stats.filter != FilterNumbers::none);
       CHECK(stats.pairs_exact < 0.1 * stats.pairs_filtered);
     }
+  }
+}
+
+TEST_CASE("boxes count far pairs together") {
+  // Clusters in a scattered order. Half of them are mirror images.
+  Matrix m = normal("clusters", 1500, 12, 83);
+  for (std::int64_t i = 0; i < m.n; ++i)
+    for (std::int64_t f = 0; f < m.d; ++f) {
+      m.at(i, f) +=
+          static_cast<double>(30 * ((i * i + i / 7) % 19 * (f + 3) % 7));
+      if (i % 4 == 0) m.at(i, f) = -m.at(i, f);
+    }
+  const double all = 1500.0 * 1499.0 / 2;
+  const auto pruned = [&](const MetricEntry& metric, bool similarity,
+                          const std::vector<double>& breaks) {
+    CAPTURE(metric.name);
+    Request r;
+    r.metric = &metric;
+    const std::vector<AllPairs::Entry> pairs = AllPairs(r, m).entries();
+    std::vector<double> values;
+    for (const AllPairs::Entry& pair : pairs)
+      values.push_back(value_of(metric, similarity, pair));
+    PairBins bins;
+    bins.similarity = similarity;
+    bins.breaks = breaks;
+    r.instruction_set = "auto/tree";
+    r.num_threads = 2;
+    Stats stats;
+    CHECK(cpu::count_pairs(r, bins, m.source(), nullptr, &stats).count ==
+          naive_counts(values, breaks));
+    return stats.pairs_pruned;
+  };
+  for (const char* name : {"euclidean", "manhattan", "chebyshev"}) {
+    const MetricEntry& metric = find_metric(name, "signed");
+    CHECK(pruned(metric, false, {0.0, 5.0, 20.0}) > 0.3 * all);
+    CHECK(pruned(metric, false, {0.0, 5.0, 20.0, kInf}) > 0.3 * all);
+    CHECK(pruned(metric, false, {-kInf, kInf}) == 0.0);
+    CHECK(pruned(metric, false, {-2.0, -1.0}) == 0.0);
+  }
+  for (const char* sign : {"signed", "absolute", "negative"}) {
+    const MetricEntry& metric = find_metric("pearson", sign);
+    CHECK(pruned(metric, true, {0.95, 0.99, 1.0}) > 0.2 * all);
+    CHECK(pruned(metric, true, {-kInf, 0.95, 1.0}) > 0.2 * all);
+    CHECK(pruned(metric, false, {0.0, 0.05}) > 0.2 * all);
+    pruned(metric, true, {-0.5, 0.5});
+    pruned(metric, true, {0.0, 0.5});
+    pruned(metric, true, {1.5, 2.0});
   }
 }
 

@@ -147,6 +147,23 @@ test_that("the filter's answer is the CPU's for every k, sign and chunk size", {
   expect_identical(cuda, cpu)
 })
 
+test_that("rows that fill one part of features, and one more, are filtered", {
+  skip_if_no_cuda()
+  # A part has 64 features. Squared distances take six for the rows' norms.
+  x <- random_matrix(num_filtered, 65, seed = 37)
+  x[4001:4100, ] <- x[1:100, ]
+  x[4101:4150, ] <- -x[1:50, ]
+  for (num_features in c(1, 57:59, 63:65)) {
+    part <- x[, seq_len(num_features), drop = FALSE]
+    expect_same_graph(part, 15, "euclidean")
+    expect_same_graph(part, 100, "euclidean")
+    if (num_features < 3) next
+    for (sign in c("signed", "absolute", "negative")) {
+      expect_same_graph(part, 15, "pearson", sign)
+    }
+  }
+})
+
 test_that("the filter drops no near-tie, and rows that overflow are done again", {
   skip_if_no_cuda()
   base <- random_matrix(num_filtered, 20, seed = 32)

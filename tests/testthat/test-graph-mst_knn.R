@@ -76,6 +76,13 @@ test_that("tree and clusters are those by definition, for every metric", {
       expect_naive(
         found, core_distances(x, metric, sign), paste(name, metric, sign)
       )
+      in_tree <- core_mst_knn(
+        x, k = 2, metric, sign, instruction_set = "auto/tree", chunk_size = 48L
+      )
+      expect_identical(
+        in_tree[c(parts, "passes")], found[c(parts, "passes")],
+        label = paste(name, metric, sign)
+      )
     }, few_signs())
   }
   # If lists determined all trees, these would not test the search.
@@ -93,13 +100,48 @@ test_that("neither the lists' length nor the work's shape changes anything", {
     others <- list(
       core_mst_knn(x, 3, metric, num_threads = 3L),
       core_mst_knn(x, 3, metric, chunk_size = 48L),
-      core_mst_knn(x, 3, metric, instruction_set = "baseline")
+      core_mst_knn(x, 3, metric, instruction_set = "baseline"),
+      core_mst_knn(x, 3, metric, instruction_set = "auto/tree"),
+      core_mst_knn(x, 3, metric, instruction_set = "auto/scattered")
     )
     for (other in others) {
       expect_gt(other$passes, 0)
       expect_identical(other[parts], expected[parts])
     }
   }
+})
+
+test_that("in order of a tree the spanning tree is the same", {
+  n <- 2500
+  x <- far_clusters(n, 6, 40) + 0.3 * random_matrix(n, 6, seed = 13)
+  # Duplicates in clusters, antipodes, and an offset that leaves few digits.
+  x[seq(5, n, 9), ] <- x[seq(4, n - 1, 9), ]
+  data <- list(
+    clusters = x, offset = 1e9 + 1e-3 * x, antipodes = x * rep_len(c(1, -1), n),
+    subnormal = 1e-310 * x, ties = round(x / 5)
+  )
+  for (name in names(data)) {
+    for (metric in c("euclidean", "manhattan", "chebyshev", "cosine")) {
+      found <- lapply(c("scattered", "tree"), function(order) {
+        core_mst_knn(
+          data[[name]], 4, metric, num_threads = 2L, chunk_size = 96L,
+          instruction_set = paste0("auto/", order)
+        )
+      })
+      expect_identical(
+        found[[2]][parts], found[[1]][parts], label = paste(name, metric)
+      )
+      if (name == "clusters") expect_gt(found[[2]]$pairs_pruned, 0.3 * n^2 / 2)
+    }
+  }
+  found <- lapply(c("scattered", "tree"), function(order) {
+    core_mst_knn(
+      data$antipodes, 4, "pearson", "absolute", chunk_size = 96L,
+      instruction_set = paste0("auto/", order)
+    )
+  })
+  expect_identical(found[[2]][parts], found[[1]][parts])
+  expect_gt(found[[1]]$passes, 0)
 })
 
 test_that("clusters that fall apart again are cut by their own sizes", {

@@ -106,7 +106,9 @@ sample_cases <- function() {
       with_seed(edge_stability(x, 3, resamples = 5, weights = v))
     }),
     "weights, edge_significance" = case(w, function(v, x) {
-      edge_significance(knn_graph(x, 3, weights = v), x, weights = v)
+      edge_significance(
+        knn_graph(x, 3, weights = v), x, weights = list(precision = v)
+      )
     }),
     "weights, compare_neighbours" = case(w, function(v, x) {
       compare_neighbours(x, of_two, 3, permutations = NULL, weights = v)$edges

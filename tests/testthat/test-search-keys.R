@@ -265,3 +265,65 @@ test_that("boxes of unit rows prune where a sample shows a gain", {
   }
   expect_identical(pruned(random_matrix(12000, 60, seed = 17)), 0)
 })
+
+test_that("verbs by block have the same answer in order of a tree", {
+  x <- clusters_of(600, 11, seed = 18)
+  block <- rep_len(c("a", "b", "a", "c"), 600)
+  # In block c all points are far from those of a and b.
+  x[block == "c", ] <- x[block == "c", ] + 300
+  for (metric in c(boxed_metrics, "cosine")) {
+    same <- function(verb, ..., points = x) {
+      search <- function() {
+        verb(points, ..., metric = metric, backend = "cpu", chunk_size = 48)
+      }
+      expect_identical(
+        in_order("tree", search), in_order("scattered", search), label = metric
+      )
+    }
+    for (between in list(FALSE, TRUE, "together")) {
+      same(knn_search, k = 5, block = block, between = between)
+    }
+    same(mutual_pairs, block = block, k = 4)
+    same(knn_search, k = 5, block = rep_len(1:30, 600), between = "together")
+  }
+})
+
+test_that("boxes leave pairs of blocks out where a sample says that they do", {
+  x <- clusters_of(6000, 15, seed = 19)
+  alike <- random_matrix(6000, 60, seed = 20)
+  pruned <- function(x, block) {
+    knn_search(
+      x, 10, "euclidean", backend = "cpu", block = block, between = "together"
+    )
+    stats <- knn_stats()
+    stats$pairs_pruned / (stats$pairs_filtered + stats$pairs_pruned)
+  }
+  for (blocks in c(2, 3, 40)) {
+    expect_gt(pruned(x, rep_len(seq_len(blocks), 6000)), 0.4)
+    expect_identical(pruned(alike, rep_len(seq_len(blocks), 6000)), 0)
+  }
+})
+
+test_that("histograms have the same counts in order of a tree", {
+  x <- clusters_of(500, 11, seed = 21)
+  counts <- function(order, ...) {
+    found <- in_order(order, function() {
+      pair_histogram(x, ..., backend = "cpu", chunk_size = 48)
+    })
+    as.data.frame(found)
+  }
+  for (metric in boxed_metrics) {
+    breaks <- c(0, 3, 9, 30)
+    expect_identical(
+      counts("tree", breaks, metric = metric),
+      counts("scattered", breaks, metric = metric), label = metric
+    )
+  }
+  for (sign in metric_signs) {
+    breaks <- c(0.2, 0.8, 0.95, 1)
+    expect_identical(
+      counts("tree", breaks, sign = sign),
+      counts("scattered", breaks, sign = sign), label = sign
+    )
+  }
+})

@@ -134,38 +134,57 @@ test_that("edges are those of both graphs, with r in both groups", {
   )
 })
 
-# Uses lm() and a numerical optimum instead of sums within strata.
+# Replaces values by their residuals on the covariates of each group.
+naive_residuals <- function(x, groups, covariates) {
+  for (group in unique(groups)) {
+    at <- groups == group
+    x[, at] <- t(stats::lm.fit(
+      cbind(1, covariates[at, , drop = FALSE]), t(x[, at])
+    )$residuals)
+  }
+  x
+}
+
+# Uses lm() and a root instead of sums within strata. With strata, a sample that
+# moves to another group takes its spread.
 naive_standard <- function(x, groups, strata) {
   second <- as.double(groups == groups[[length(groups)]])
-  strata <- strata %||% rep("one", ncol(x))
-  design <- cbind(second = second, outer(strata, unique(strata), `==`))
   count <- tabulate(match(strata, strata))[match(strata, strata)]
-  z <- x
+  design <- cbind(second = second, outer(strata, unique(strata), `==`))
+  parts <- list(level = x, left = x, spread = x)
   for (row in seq_len(nrow(x))) {
     precision <- rep(1, ncol(x))
     for (time in 1:2) {
-      difference <- stats::lm.wfit(design, x[row, ], precision)$coefficients[[1]]
-      shifted <- x[row, ] - difference * second
-      left <- shifted - stats::ave(shifted, strata)
-      spread <- naive_spreads(t(left), second, strata)[1, second + 1]
-      variance <- stats::ave((left / spread)^2, strata)
+      fit <- stats::lm.wfit(design, x[row, ], precision)
+      shifted <- x[row, ] - fit$coefficients[[1]] * second
+      level <- stats::ave(shifted, strata)
+      left <- shifted - level
+      spread <- naive_spreads(t(left), second, strata)
+      variance <- stats::ave((left / spread[second + 1])^2, strata)
       precision <- (count + 4) / (count * variance + 4 * mean(variance))
     }
-    z[row, ] <- (shifted - mean(shifted)) / spread
+    parts$level[row, ] <- level
+    parts$left[row, ] <- left / spread[second + 1]
+    parts$spread[row, 1:2] <- spread
   }
-  z
+  function(labels) {
+    parts$level + parts$left * parts$spread[, 1 + (labels == groups[ncol(x)])]
+  }
 }
 
 # Returns spreads of the groups, 1 for the first. The second has the maximum
-# likelihood of normal residuals, with a spread of its own in each stratum.
+# likelihood of normal residuals, with a spread of its own in each stratum, and
+# one more sample of the common variance in each group.
 naive_spreads <- function(left, second, strata) {
-  deviance <- function(log_ratio, row) {
-    scaled <- left[row, ] / exp(log_ratio * second)
-    variances <- stats::ave(scaled^2, strata)
-    sum(log(variances)) + 2 * log_ratio * sum(second)
-  }
+  apart <- stats::ave(second, strata) %in% c(0, 1)
   cbind(1, exp(vapply(seq_len(nrow(left)), function(row) {
-    stats::optimize(deviance, c(-5, 5), row = row, tol = 1e-10)$minimum
+    change <- function(log_ratio) {
+      scaled <- left[row, ]^2 / exp(2 * log_ratio * second)
+      terms <- (left[row, ]^2 / stats::ave(scaled, strata))[!apart]
+      of <- function(at) (sum(terms[at]) + mean(terms)) / (sum(at) + 1)
+      log(of(second[!apart] == 1) / of(second[!apart] == 0)) - 2 * log_ratio
+    }
+    stats::uniroot(change, c(-5, 5), tol = 1e-12)$root
   }, 0)))
 }
 
@@ -181,9 +200,20 @@ test_that("permutations search again, and p-values are by definition", {
     )
     set.seed(5)
     drawn <- draw_permutations(21, 30, groups_in)
-    z <- naive_standard(data$x, data$groups, groups_in)
+    value_with <- if (is.null(groups_in)) {
+      function(labels) {
+        naive_residuals(data$x, data$groups, matrix(0, 21, 0)) / vapply(
+          data$groups, function(group) apply(
+            data$x[, data$groups == group], 1, stats::sd
+          ) * sqrt(1 - 1 / sum(data$groups == group)), double(24)
+        )
+      }
+    } else {
+      naive_standard(data$x, data$groups, groups_in)
+    }
     permuted <- lapply(1:30, function(at) {
-      naive_contrast(z, data$groups[drawn[, at]], 4)$points
+      labels <- data$groups[drawn[, at]]
+      naive_contrast(value_with(labels), labels, 4)$points
     })
     observed <- found$points
     all <- function(column) {
@@ -354,17 +384,6 @@ test_that("a point that a permutation makes constant is no error", {
   expect_identical(constant_in_either(values, columns, 1L), integer())
 })
 
-# Replaces values by their residuals on the covariates of each group.
-naive_residuals <- function(x, groups, covariates) {
-  for (group in unique(groups)) {
-    at <- groups == group
-    x[, at] <- t(stats::lm.fit(
-      cbind(1, covariates[at, , drop = FALSE]), t(x[, at])
-    )$residuals)
-  }
-  x
-}
-
 test_that("covariates are those of each group, and residuals are permuted", {
   data <- contrast_data(24, c(12, 15))
   covariates <- cbind(random_matrix(1, 27, 7)[1, ], (1:27) %% 5)
@@ -476,6 +495,56 @@ test_that("a stratum of one sample changes no ratio of spreads", {
     group_spreads(0 * left, labels, strata, rep(1, 12))$groups,
     matrix(1, 5, 2)
   )
+})
+
+test_that("a point that is constant in one group has a bounded ratio", {
+  # Only the first stratum has both groups, of 4 and 8 samples.
+  labels <- rep(1:2, c(10, 8))
+  strata <- rep(c(1, 2, 1), c(4, 6, 8))
+  left <- random_matrix(1, 18, seed = 4)
+  left[1:4] <- 0
+  spreads <- group_spreads(left, labels, strata, rep(1, 18))$groups
+  # The variances are (4 * 0 + mean) / 5 and (12 + mean) / 9, and mean is 1.
+  expect_equal((spreads[2] / spreads[1])^2, (13 / 9) / (1 / 5))
+  # An edge beside such points is found.
+  set.seed(8)
+  x <- random_matrix(40, 60, seed = 5)
+  x[1, 31:60] <- x[2, 31:60] + 0.2 * x[1, 31:60]
+  x[31:40, 1:10] <- 0
+  found <- compare_neighbours(
+    x, rep(1:2, each = 30), k = 3, permutations = 39,
+    strata = rep(c(1, 2, 1), c(10, 20, 30)), backend = "cpu"
+  )
+  own <- found$edges$from == 1 & found$edges$to == 2
+  expect_identical(found$edges$p_adjusted[own], 1 / 40)
+})
+
+test_that("few samples of both groups in a stratum are a message", {
+  x <- random_matrix(20, 12, seed = 6)
+  groups <- rep(1:2, each = 6)
+  ask <- function(strata, ...) {
+    invisible(compare_neighbours(
+      x, groups, k = 3, strata = strata, backend = "cpu", ...
+    ))
+  }
+  few <- rep(c("u", "v", "u", "v"), c(5, 1, 1, 5))
+  expect_messages({
+    ask(few, permutations = 3)
+    ask(few, permutations = 3, adjust = ~ 1)
+    ask(rep(c("u", "v"), 6), permutations = 3)
+  })
+})
+
+test_that("only proportions of weights matter to p-values", {
+  data <- contrast_data()
+  ask <- function(weights) {
+    withr::with_seed(3, compare_neighbours(
+      data$x, data$groups, k = 5, permutations = 9, weights = weights,
+      strata = rep_len(1:3, 31), backend = "cpu"
+    ))
+  }
+  weights <- rep_len(c(1, 2, 5), 31)
+  expect_equal(ask(weights), ask(1000 * weights), tolerance = 1e-9)
 })
 
 test_that("effects of covariates change no p-value, whatever the group", {

@@ -327,7 +327,7 @@ test_that("prints, summaries and pictures say what was tested", {
   expect_identical(
     unname(told$counts["p_value", "<= 0.05"]), sum(found$p_value <= 0.05) + 0
   )
-  expect_output(print(told), "no false-discovery rate of the list")
+  expect_output(print(told), "of the rejected edges, not of the list")
   expect_identical(attr(found[1:3, ], "significance"),
                    attr(found, "significance"))
   expect_false(igraph::is_directed(as_igraph(found)))
@@ -346,13 +346,14 @@ test_that("edges of other points or settings are an error that says so", {
     edge_significance(edges, x[-40, ])
     edge_significance(knn_graph(x[-40, ], 3), x)
     edge_significance(edges, x, metric = "spearman")
-    edge_significance(edges, x, weights = rep_len(1:2, 20))
+    edge_significance(edges, x, weights = list(precision = rep_len(1:2, 20)))
     edge_significance(knn_graph(x, 3, weights = rep_len(1:2, 20)), x)
     edge_significance(knn_graph(x, 3, "manhattan"), x)
     edge_significance(edges, x, permutations = 0)
   })
   expect_no_error(edge_significance(
-    knn_graph(x, 3, weights = rep_len(1:2, 20)), x, weights = rep_len(1:2, 20)
+    knn_graph(x, 3, weights = rep_len(1:2, 20)), x,
+    weights = list(precision = rep_len(1:2, 20))
   ))
   # Edges from a file have no metric, but to six decimals they belong to x.
   file <- withr::local_tempfile(fileext = ".knn")
@@ -408,22 +409,29 @@ test_that("with missing values the smallest p-value of each point counts", {
     x[row, sample(24, 16)] <- NA
   }
   x[5, 3] <- NA
-  for (sign in c("signed", "absolute", "negative")) {
-    alternative <- alternative_of_sign(sign)
+  # One point has ties.
+  x[6, ] <- round(x[6, ])
+  ties <- outer(1:30 == 6, 1:30 == 6, `|`)
+  settings <- list(
+    c("pearson", "signed"), c("pearson", "absolute"), c("pearson", "negative"),
+    c("spearman", "signed"), c("spearman", "absolute")
+  )
+  for (setting in settings) {
+    metric <- setting[[1]]
+    sign <- setting[[2]]
     p_of <- function(x) {
-      p <- matrix(1, 30, 30)
-      for (at in asplit(utils::combn(30, 2), 2)) {
-        there <- !is.na(x[at[[1]], ]) & !is.na(x[at[[2]], ])
-        if (sum(there) >= 4) {
-          p[at[[1]], at[[2]]] <- p[at[[2]], at[[1]]] <- stats::cor.test(
-            x[at[[1]], ], x[at[[2]], ], alternative = alternative
-          )$p.value
-        }
+      if (metric == "spearman") {
+        x <- t(apply(x, 1, rank, na.last = "keep"))
       }
-      p
+      r <- stats::cor(t(x), use = "pairwise")
+      common <- tcrossprod(!is.na(x))
+      p <- correlation_p_value(
+        r, common, 0, metric, alternative_of_sign(sign), ties
+      )
+      replace(p, common < 4 | row(p) == col(p), 1)
     }
     edges <- knn_graph(
-      x, 2, sign = sign, na = "pairwise", min_pairs = 4, backend = "cpu"
+      x, 2, metric, sign = sign, na = "pairwise", min_pairs = 4, backend = "cpu"
     )
     set.seed(3)
     found <- edge_significance(
@@ -437,11 +445,83 @@ test_that("with missing values the smallest p-value of each point counts", {
     own <- p_of(x)[cbind(as.integer(found$from), as.integer(found$to))]
     count <- function(null) permutation_p(sum(null), 9)
     for (at in seq_along(own)) {
-      below <- nearest <= own[[at]] + 1e-11
+      below <- nearest <= own[[at]] * (1 + 1e-9) + 1e-11
       expect_identical(found$p_permutation[[at]], count(colSums(below) > 0))
       expect_identical(
         found$p_from[[at]], count(below[as.integer(found$from[[at]]), ])
       )
     }
   }
+})
+
+test_that("edges are explained by common neighbours, as by definition", {
+  x <- random_matrix(40, 25, 12)
+  x[2:6, ] <- x[2:6, ] + rep(x[1, ], each = 5)
+  rownames(x) <- paste0("g", 1:40)
+  batch <- rep_len(c(0, 1, 3), 25)
+  settings <- list(
+    list(metric = "pearson"), list(metric = "pearson", sign = "absolute"),
+    list(metric = "spearman", sign = "negative"), list(metric = "bicor"),
+    list(metric = "pearson", adjust = batch)
+  )
+  for (one in settings) {
+    edges <- do.call(knn_graph, c(list(x, 5), one))
+    found <- do.call(edge_significance, c(
+      list(edges, x, explain = TRUE), one[names(one) == "adjust"]
+    ))
+    r <- matrix(NA_real_, 40, 40)
+    at <- cbind(match(found$from, rownames(x)), match(found$to, rownames(x)))
+    r[at] <- r[at[, 2:1]] <- found$correlation
+    for (edge in seq_len(nrow(found))) {
+      ends <- at[edge, ]
+      common <- which(!is.na(r[ends[[1]], ]) & !is.na(r[ends[[2]], ]))
+      partial <- vapply(common, function(point) {
+        all <- c(ends, point)
+        some <- r[all, all]
+        diag(some) <- 1
+        # From the inverse of the matrix of correlations.
+        inverse <- solve(some)
+        -inverse[1, 2] / sqrt(inverse[1, 1] * inverse[2, 2])
+      }, 0)
+      least <- which.min(abs(partial))
+      expect_equal(
+        found$partial_correlation[[edge]],
+        if (length(least) > 0) partial[[least]] else NA_real_
+      )
+      expect_identical(
+        found$explained_by[[edge]],
+        if (length(least) > 0) rownames(x)[common[[least]]] else NA_character_
+      )
+    }
+    expect_gt(sum(!is.na(found$explained_by)), 20)
+  }
+  # Few at once give the same, and points without names are numbers.
+  edges <- knn_graph(unname(x), 5)
+  all <- edge_significance(edges, unname(x), explain = TRUE)
+  expect_type(all$explained_by, "integer")
+  parts <- fsknn:::explain_pairs(
+    all[c("from", "to", "correlation")], list(points = list(values = x)), 7
+  )
+  expect_identical(parts, as.list(all[c("partial_correlation", "explained_by")]))
+})
+
+test_that("a copy of an end explains nothing", {
+  x <- random_matrix(12, 10, 5)
+  x[2, ] <- 2 * x[1, ]
+  x[3, ] <- x[1, ] + 0.1 * x[3, ]
+  found <- edge_significance(knn_graph(x, 4), x, explain = TRUE)
+  expect_false(any(found$explained_by[found$from == 1 & found$to == 3] == 2))
+  expect_true(all(abs(found$partial_correlation) <= 1, na.rm = TRUE))
+  none <- edge_significance(
+    threshold_graph(x, min_similarity = 0.99), x, explain = TRUE
+  )
+  expect_identical(none$explained_by[none$from == 1 & none$to == 2], 3L)
+  expect_wrong(
+    edge_significance(
+      knn_graph(x, 2, metric = "euclidean"), x, permutations = 3,
+      explain = TRUE
+    ),
+    "partial correlations"
+  )
+  expect_wrong(edge_significance(knn_graph(x, 2), x, explain = NA), "explain")
 })

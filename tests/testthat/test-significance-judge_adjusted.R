@@ -126,6 +126,7 @@ test_that("strata that residuals can't be permuted in are errors", {
         strata = strata)
     ask(x, sin(1:12), adjust = random_matrix(12, 6), strata = gl(6, 2))
     ask(index, sin(1:12), strata = strata)
+    ask(knn_index(x, adjust = ~ 1, backend = "cpu"), sin(1:12), strata = strata)
   })
 })
 

@@ -274,7 +274,8 @@ test_that("samples of weight 0 are neither permuted nor judged by", {
       set.seed(6)
       nearest_to(
         x, k = 5, outcome = outcome, permutations = permutations,
-        strata = if (permutations > 0) strata, weights = weights
+        strata = if (permutations > 0) strata,
+        weights = list(precision = weights)
       )
     }
     expect_identical(
@@ -283,8 +284,8 @@ test_that("samples of weight 0 are neither permuted nor judged by", {
     )
   }
   found <- nearest_to(
-    data$x, k = 3, outcome = data$outcome, permutations = 0, weights = weights,
-    sign = "absolute"
+    data$x, k = 3, outcome = data$outcome, permutations = 0,
+    weights = list(precision = weights), sign = "absolute"
   )
   known <- vapply(found$index, function(at) {
     fit <- stats::lm(data$outcome ~ data$x[at, ], weights = weights)
@@ -370,6 +371,39 @@ test_that("with missing values p_adjusted is the step-down of p-values", {
       )
     }
   }
+})
+
+test_that("with missing values Spearman's p-values are those of ranks", {
+  withr::local_seed(3)
+  x <- matrix(stats::rnorm(40 * 10), 40)
+  outcome <- stats::rnorm(10)
+  x[1, ] <- outcome
+  x[2, ] <- round(x[2, ])
+  # One missing value takes the p-values of no other point.
+  x[3, ] <- replace(outcome, 4, NA)
+  ask <- function(...) {
+    nearest_to(
+      x, outcome = outcome, k = 40, metric = "spearman", na = "pairwise",
+      backend = "cpu", ...
+    )
+  }
+  found <- ask(permutations = 19)
+  p <- found$p_value[match(1:40, found$index)]
+  r <- found$correlation[match(1:40, found$index)]
+  expect_equal(p[[1]], 1 / factorial(10))
+  expect_equal(p[c(1, 4:40)], naive_spearman_p(r[c(1, 4:40)], 10, "greater"))
+  expect_identical(p[[2]], r_to_p(r[[2]], 8, "greater"))
+  # The ranks of the outcome have a gap, so r is somewhat below 1.
+  expect_lt(r[[3]], 1)
+  expect_equal(p[[3]], 9 / factorial(9))
+  expect_lte(max(found$p_adjusted[found$index %in% c(1, 3)]), 0.05)
+  # Equal outcomes are ties of all pairs.
+  outcome[[1]] <- outcome[[2]]
+  found <- ask(permutations = 0)
+  expect_identical(
+    found$p_value[found$index > 3],
+    r_to_p(found$correlation, 8, "greater")[found$index > 3]
+  )
 })
 
 test_that("points with few samples don't hide one with many", {
@@ -474,6 +508,19 @@ test_that("strata that hold one value each are an error", {
     ask(data.frame(years = sin(1:12), plate = nested))
     nearest_to(rbind(nested, x), 1, k = 3, permutations = 9, strata = strata)
   })
+  # Rounding and missing values are no variation.
+  rounded <- nested / 3 * (1 + rep(c(0, 1, -1), 4) * 2^-52)
+  expect_wrong(ask(rounded), "must vary within")
+  holes <- replace(x, 5, NA)
+  for (na in c("mean", "pairwise")) {
+    expect_wrong(
+      nearest_to(
+        holes, outcome = replace(nested, c(2, 7:9), NA), k = 3, na = na,
+        permutations = 9, strata = strata
+      ),
+      "must vary within"
+    )
+  }
   # An outcome that varies within one stratum can change.
   expect_identical(nrow(ask(replace(nested, 1, 1))), 3L)
 })

@@ -135,10 +135,26 @@ test_that("nearest_to() permutes units as it does single samples", {
   expect_equal(attr(units, "null"), attr(alone, "null"), tolerance = 1e-9)
   # Units of unequal size are weights.
   times <- rep_len(c(1, 4, 2), 11)
-  weighted <- ask(data$x, data$outcome, weights = times)
+  weighted <- ask(data$x, data$outcome, weights = list(sampling = times))
   unit <- rep(1:11, times)
   units <- ask(repeated(data$x, times), data$outcome[unit], unit = unit)
   expect_equal(units$p_adjusted, weighted$p_adjusted)
+  # Notes of p_value and fdr, which units do not have.
+  expect_output(print(weighted), "weights are sampling")
+  noted <- ask(
+    repeated(data$x, 2), data$outcome[rep(1:11, each = 2)],
+    unit = rep(1:11, each = 2), weights = list(sampling = rep(times, each = 2))
+  )
+  expect_false(any(grepl("weights are", capture.output(print(noted)))))
+  # One family over all outcomes.
+  outcomes <- list(own = data$outcome, other = sin(1:11))
+  alone <- ask(data$x, outcomes, family = "call")
+  unit <- rep(1:11, each = 5)
+  units <- ask(
+    repeated(data$x, 5), lapply(outcomes, `[`, unit), unit = unit,
+    family = "call"
+  )
+  expect_equal(units$p_adjusted, alone$p_adjusted)
   # Covariates of units; strata of units.
   age <- drop(random_matrix(1, 11, seed = 9))
   strata <- rep(1:2, c(5, 6))

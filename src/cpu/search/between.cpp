@@ -19,7 +19,7 @@ struct Half {
   std::int64_t first_row;
 
   std::int64_t row(std::int64_t at) const {
-    return first_row + block.points->order.id_at(Place{at}).value;
+    return first_row + block.points->order.id_at(block.place(at)).value;
   }
 };
 
@@ -82,10 +82,11 @@ class Lists {
       return columns.points->order.place_of(
           PointId{found.index[e] - columns.first_id.value});
     };
-    const double* sum = of(Place{at}, found.size, place);
+    const Place own = half.block.place(at);
+    const double* sum = of(own, found.size, place);
     for (std::int64_t e = 0; e < found.size; ++e)
       to.correlation[e] =
-          rule_.correlation(sum[e], half.block.points->sums[at],
+          rule_.correlation(sum[e], half.block.points->sums[own.value],
                             columns.points->sums[place(e).value]);
   }
 
@@ -125,8 +126,17 @@ void HeldPoints::find_between(const Request& asked, const Between& between,
   const Clock::time_point start = Clock::now();
   const Request request = suited_to(asked, others);
   const FilterUse use = use_for_lists(request);
-  const Rows fitted = fit(request, others, &use, progress, true);
+  Rows fitted = fit_sorted(request, {others, nullptr, true}, use, progress);
   const bool alone = others == nullptr;
+  if (is_empty(fitted))
+    return answer.allocate(
+        WithinAnswer::Counts(static_cast<std::size_t>(between.num_rows()), 0));
+  PlanInput input = plan_input(request, points_.size(), points_.num_features,
+                               alone ? 0 : fitted.points.size());
+  input.rows_made = !points_.held();
+  if (fitted.is_ordered()) input.most_chunks = kMostListed;
+  const Plan plan = plan_cpu(input);
+  span_chunks(fitted, points_.size(), plan);
   const auto id_at = [](std::int64_t first) {
     return PointId{static_cast<std::int32_t>(first)};
   };
@@ -139,13 +149,6 @@ void HeldPoints::find_between(const Request& asked, const Between& between,
   }
   const PointBlock& a = halves[0].block;
   const PointBlock& b = halves.back().block;
-  if (a.size() == 0 || b.size() == 0)
-    return answer.allocate(
-        WithinAnswer::Counts(static_cast<std::size_t>(between.num_rows()), 0));
-  PlanInput input =
-      plan_input(request, b.size(), points_.num_features, alone ? 0 : a.size());
-  input.rows_made = !points_.held();
-  const Plan plan = plan_cpu(input);
   const DistanceRule rule(*metric_, exponent_);
   const FilterScale& scale = fitted.columns->scale;
   Search search(request, plan, kernels_, rule, scale, true,

@@ -24,8 +24,6 @@ namespace {
 // when thresholds are seeded.
 constexpr double kPrepared = 0.02;
 constexpr double kSeeded = 0.05;
-// Pairs of chunks are listed where whole chunks may be pruned: 12 bytes a pair.
-constexpr std::int64_t kMostListed = 8192;
 
 /// Stores the counts of a search and its times so far.
 void note(Stats* stats, const PassCounts& counts, double prepared,
@@ -48,6 +46,13 @@ std::vector<double> limits_of(const Within& within,
     limit.push_back(
         std::max(reach, within.limit(rows.order.id_at(Place{p}).value)));
   return limit;
+}
+
+/// Whether groups of points meet each other as blocks. Otherwise all points are
+/// one block, and pairs within a group are omitted.
+bool met_as_blocks(const PointGroups& groups) {
+  return groups.lists() != PointGroups::Lists::together ||
+         static_cast<std::size_t>(groups.count()) <= kMostGroupsMet;
 }
 
 }  // namespace
@@ -269,42 +274,40 @@ HeldPoints::Rows HeldPoints::fit_rows(const Request& request,
   return rows;
 }
 
-HeldPoints::Rows HeldPoints::fit(const Request& request,
-                                 const RowSource* queries, const FilterUse* use,
-                                 Progress* progress, bool shuffle_queries) {
-  // A filter is seeded by random points.
-  if (use != nullptr && in_tree_) forget();
-  Rows rows = fit_rows(request, queries, progress, shuffle_queries);
-  if (use != nullptr && !is_empty(rows))
-    fit_filter(request, *use, rows, progress);
-  return rows;
-}
-
 /// Looks at the keys and the tree first, because the gain from the filter
 /// depends on the share of pairs that they leave.
 HeldPoints::Rows HeldPoints::fit_sorted(const Request& request,
-                                        const RowSource* queries, FilterUse use,
-                                        const Within* within,
+                                        const Asked& search, FilterUse use,
                                         Progress* progress) {
-  Rows rows = fit_rows(request, queries, progress, false);
+  // Rows that are seeds of the points are shuffled.
+  Rows rows = fit_rows(request, search.queries, progress, search.both);
   const int threads = request.num_threads;
   // Few queries do not repay the packing of all points.
-  if (is_empty(rows) || (within == nullptr && few_queries(request, queries) &&
+  if (is_empty(rows) || (search.within == nullptr && !search.both &&
+                         few_queries(request, search.queries) &&
                          !serves(packed_for(use).get(), use, rows, threads)))
     return rows;
   PointKeys query_keys;
-  Order order = choose_order(request, rows, within, query_keys, progress);
+  Order order = choose_order(request, rows, search, query_keys, progress);
   if (in_tree_ && order.kind != KeyKind::box) {
-    // Other searches need shuffled points, whose keys are in another order.
+    // Other searches are seeded by shuffled points, and their keys are in
+    // another order.
     forget();
-    rows = fit_rows(request, queries, progress, false);
+    rows = fit_rows(request, search.queries, progress, search.both);
     order = Order();
   }
   use.share = order.share;
-  fit_filter(request, use, rows, progress, order.kind == KeyKind::box);
+  const bool by_boxes = order.kind == KeyKind::box;
+  const bool in_groups =
+      request.groups != nullptr && met_as_blocks(*request.groups);
+  fit_filter(request, use, rows, progress, by_boxes && !in_groups);
   Packed& packed = *packed_for(use);
   if (order.kind == KeyKind::none || packed.scale.form->reach == nullptr)
     return rows;
+  if (in_groups) {
+    rows.in_group_trees = true;
+    return rows;
+  }
   rows.order = order.kind;
   const auto make_sorted = [&](PointKeys keys, const PreparedPoints& points,
                                const FilterRows& filter) {
@@ -312,9 +315,9 @@ HeldPoints::Rows HeldPoints::fit_sorted(const Request& request,
         new SortedPoints(order.kind, std::move(keys), points, filter, threads));
   };
   const auto make_boxes = [&](const PreparedPoints& points) {
-    return KeyTiles(*metric_, packed.scale, points, threads);
+    return KeyTiles(*metric_, packed.scale, points, nullptr, threads);
   };
-  if (order.kind == KeyKind::box) {
+  if (by_boxes) {
     if (packed.boxes == nullptr)
       packed.boxes.reset(new KeyTiles(make_boxes(points_)));
     if (!rows.are_points) rows.boxes = make_boxes(rows.points);
@@ -333,21 +336,28 @@ HeldPoints::Rows HeldPoints::fit_sorted(const Request& request,
 /// no other order is asked for.
 HeldPoints::Order HeldPoints::choose_order(const Request& request,
                                            const Rows& rows,
-                                           const Within* within,
+                                           const Asked& search,
                                            PointKeys& query_keys,
                                            Progress* progress) {
   const AskedOrder asked = asked_order(request);
   const bool any = asked == AskedOrder::as_it_pays;
-  const KeyKind kind =
-      any || asked == AskedOrder::sorted ? key_kind(*metric_) : KeyKind::none;
-  const bool boxes = (any || asked == AskedOrder::tree) &&
-                     has_boxes(*metric_) && points_.held() &&
-                     points_of(rows).held();
+  const PointGroups* const groups = request.groups.get();
+  const KeyKind kind = groups == nullptr && (any || asked == AskedOrder::sorted)
+                           ? key_kind(*metric_)
+                           : KeyKind::none;
+  // Many small groups have no boxes of their own.
+  const bool boxes =
+      (any || asked == AskedOrder::tree) && has_boxes(*metric_) &&
+      points_.held() && points_of(rows).held() &&
+      (groups == nullptr || !met_as_blocks(*groups) ||
+       static_cast<std::size_t>(groups->count()) <= kMostGroupsMet);
   if (kind == KeyKind::none && !boxes) return Order();
   if (any && boxes && in_tree_) return {KeyKind::box, tree_share_};
   SampledOrder& known = rows.are_points ? of_graph_ : of_queries_;
+  const bool may_be_known =
+      search.within == nullptr && !search.both && groups == nullptr;
   const bool is_known =
-      within == nullptr && known.k == request.k && known.asked == asked;
+      may_be_known && known.k == request.k && known.asked == asked;
   if (any && (is_known ? known.order.kind == KeyKind::none
                        : !keys_may_pay(*metric_, points_of(rows), points_)))
     return Order();
@@ -362,34 +372,40 @@ HeldPoints::Order HeldPoints::choose_order(const Request& request,
       query_keys = keys_of(kind, rows.points, threads, progress);
   }
   if (is_known) return known.order;
-  Order order = sample_order(request, rows, within, kind, boxes, query_keys);
+  Order order = sample_order(request, rows, search, kind, boxes, query_keys);
   if (any && !keys_pay(order.share)) order = Order();
   if (order.kind == KeyKind::box) tree_share_ = order.share;
-  if (within == nullptr) known = {request.k, asked, order};
+  if (may_be_known) known = {request.k, asked, order};
   return order;
 }
 
 /// Returns the order that leaves the smaller share of pairs.
 HeldPoints::Order HeldPoints::sample_order(const Request& request,
                                            const Rows& rows,
-                                           const Within* within, KeyKind kind,
+                                           const Asked& search, KeyKind kind,
                                            bool boxes,
                                            const PointKeys& query_keys) const {
   const PreparedPoints* const queries =
       rows.are_points ? nullptr : &rows.points;
+  const PointGroups* const groups = request.groups.get();
   const DistanceRule rule(*metric_, exponent_);
   const std::vector<SampledRow> sample =
-      within != nullptr
-          ? rows_within(*metric_, rule, limits_of(*within, points_of(rows)))
-          : sampled_rows(*metric_, rule, kernels_, points_, queries, request.k);
+      search.within != nullptr
+          ? rows_within(*metric_, rule,
+                        limits_of(*search.within, points_of(rows)))
+          : sampled_rows(*metric_, rule, kernels_, points_, queries, groups,
+                         request.k);
   Order order;
   if (kind != KeyKind::none)
     order = {kind,
              share_by_keys(kind, sample, rows.are_points ? keys_ : query_keys,
                            low_keys_)};
   if (!boxes) return order;
+  BoxedPoints boxed = {points_, queries, queries == nullptr || search.both};
+  if (groups != nullptr && met_as_blocks(*groups))
+    boxed.trees = places_of(*groups);
   const double share =
-      share_by_boxes(*metric_, sample, points_, queries, request.num_threads);
+      share_by_boxes(*metric_, sample, boxed, request.num_threads);
   if (kind == KeyKind::none || share < order.share)
     order = {KeyKind::box, share};
   return order;
@@ -403,9 +419,7 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
     throw std::invalid_argument("queries by groups are no search of this");
   const Clock::time_point start = Clock::now();
   const FilterUse use = use_for_lists(request);
-  Rows fitted = request.groups == nullptr
-                    ? fit_sorted(request, queries, use, nullptr, progress)
-                    : fit(request, queries, &use, progress);
+  Rows fitted = fit_sorted(request, {queries}, use, progress);
   const FilterScale& scale = fitted.columns->scale;
   if (points_of(fitted).size() == 0) {
     for (std::int64_t i = 0; i < out.rows; ++i)
@@ -415,19 +429,20 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
   PlanInput input = plan_input(request, points_.size(), points_.num_features,
                                fitted.are_points ? 0 : fitted.points.size());
   input.rows_made = !points_.held();
-  if (fitted.is_ordered()) input.most_chunks = kMostListed;
+  const bool is_ordered = fitted.is_ordered() || fitted.in_group_trees;
+  if (is_ordered) input.most_chunks = kMostListed;
   const Plan plan = plan_cpu(input);
   span_chunks(fitted, points_.size(), plan);
   const PointBlock all_columns = columns(fitted);
   const PointBlock all_rows = block_of(fitted);
   const DistanceRule rule(*metric_, exponent_);
-  tell_chosen(progress, {scale.numbers(), fitted.is_ordered()});
+  tell_chosen(progress, {scale.numbers(), is_ordered});
   Search search(request, plan, kernels_, rule, scale, fitted.are_points,
                 all_rows.size(), progress);
   const double prepared = seconds_since(start);
   std::int64_t redone = 0;
   if (request.groups != nullptr) {
-    meet_groups(request, columns(fitted), search);
+    meet_groups(request, plan, fitted, search);
   } else {
     search.seed({{&all_rows, &all_columns}}, kPrepared, kSeeded,
                 asked_for_haste(request) ? Search::Seeds::hasty
@@ -453,27 +468,46 @@ void HeldPoints::find_neighbours(const Request& asked, const RowSource* queries,
   stats->rows_recomputed = static_cast<double>(redone);
 }
 
-/// Compares every two groups of the points, and a group with itself where its
-/// points have neighbours there. Both points of a pair collect what they find
-/// in lists of their own, so that each pair is compared once.
-void HeldPoints::meet_groups(const Request& request, const PointBlock& all,
-                             Search& search) const {
-  const PointGroups& groups = *request.groups;
-  const std::size_t count = static_cast<std::size_t>(groups.count());
-  const bool each = groups.lists() == PointGroups::Lists::each;
-  const bool together = groups.lists() == PointGroups::Lists::together;
-  if (together && count > kMostGroupsMet)
-    return search.meet_apart(all, kPrepared, 1.0);
-  std::vector<std::vector<std::int32_t>> places(count);
+std::vector<std::vector<std::int32_t>> HeldPoints::places_of(
+    const PointGroups& groups) const {
+  std::vector<std::vector<std::int32_t>> places(
+      static_cast<std::size_t>(groups.count()));
   for (std::int32_t p = 0; p < points_.size(); ++p) {
     const PointId id = points_.order.id_at(Place{p});
     places[static_cast<std::size_t>(
                groups.of()[static_cast<std::size_t>(id.value)])]
         .push_back(p);
   }
+  return places;
+}
+
+/// Compares every two groups of the points, and a group with itself where its
+/// points have neighbours there. Both points of a pair collect what they find
+/// in lists of their own, so that each pair is compared once.
+void HeldPoints::meet_groups(const Request& request, const Plan& plan,
+                             const Rows& rows, Search& search) const {
+  const PointBlock all = columns(rows);
+  const PointGroups& groups = *request.groups;
+  const std::size_t count = static_cast<std::size_t>(groups.count());
+  const bool each = groups.lists() == PointGroups::Lists::each;
+  const bool together = groups.lists() == PointGroups::Lists::together;
+  if (!met_as_blocks(groups)) return search.meet_apart(all, kPrepared, 1.0);
+  std::vector<std::vector<std::int32_t>> places = places_of(groups);
   std::vector<FilterRows> filter(count);
   std::vector<PointBlock> block(count);
+  std::vector<KeyTiles> tiles(count);
+  std::vector<std::unique_ptr<ChunkSpans>> spans(count);
   for (std::size_t g = 0; g < count; ++g) {
+    if (rows.in_group_trees) {
+      places[g] =
+          tree_order(points_, std::move(places[g]), request.num_threads);
+      tiles[g] = KeyTiles(*metric_, rows.columns->scale, points_, &places[g],
+                          request.num_threads);
+      spans[g].reset(new ChunkSpans(tiles[g],
+                                    static_cast<std::int64_t>(places[g].size()),
+                                    plan.chunk_size));
+      block[g].spans = spans[g].get();
+    }
     filter[g] = reordered(*all.filter, places[g], request.num_threads);
     block[g].points = &points_;
     block[g].filter = &filter[g];
@@ -507,7 +541,7 @@ void HeldPoints::find_within(const Request& asked, const Within& within,
   const Request request = suited_to(asked, queries);
   const Clock::time_point start = Clock::now();
   Rows fitted =
-      fit_sorted(request, queries, use_within(request), &within, progress);
+      fit_sorted(request, {queries, &within}, use_within(request), progress);
   const FilterScale& scale = fitted.columns->scale;
   WithinCollector collector(
       request, within, (queries != nullptr ? *queries : whole_).num_points(),

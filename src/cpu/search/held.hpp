@@ -85,6 +85,8 @@ class HeldPoints {
     const Packed* columns = nullptr;
     /// The order of rows and points in which tiles of pairs are pruned.
     KeyKind order = KeyKind::none;
+    /// Each group is put in the order of a tree of its own (meet_groups()).
+    bool in_group_trees = false;
     std::unique_ptr<SortedPoints> sorted;  ///< in the order of keys
     KeyTiles boxes;                        ///< of queries, in that of a tree
     std::unique_ptr<ChunkSpans> spans, column_spans;
@@ -118,23 +120,25 @@ class HeldPoints {
   };
   const RowSource& source() const { return some_ ? *some_ : whole_; }
   void forget();
-  /// use is null if nothing is filtered.
-  Rows fit(const Request& request, const RowSource* queries,
-           const FilterUse* use, Progress* progress,
-           bool shuffle_queries = false);
-  /// As fit(), for a search that may use the order of the keys or of a tree.
-  /// within: null for lists.
-  Rows fit_sorted(const Request& request, const RowSource* queries,
-                  FilterUse use, const Within* within, Progress* progress);
+  /// What is searched for, besides the request.
+  struct Asked {
+    const RowSource* queries = nullptr;  ///< null: the points
+    const Within* within = nullptr;      ///< null: lists
+    /// Points take neighbours among the queries, too.
+    bool both = false;
+  };
+  /// Prepares a search, which may use the order of the keys or of a tree.
+  Rows fit_sorted(const Request& request, const Asked& search, FilterUse use,
+                  Progress* progress);
   Rows fit_rows(const Request& request, const RowSource* queries,
                 Progress* progress, bool shuffle_queries);
   /// Returns the order that pays, or the one that is asked for. query_keys: set
   /// for queries in the order of keys.
   Order choose_order(const Request& request, const Rows& rows,
-                     const Within* within, PointKeys& query_keys,
+                     const Asked& search, PointKeys& query_keys,
                      Progress* progress);
   Order sample_order(const Request& request, const Rows& rows,
-                     const Within* within, KeyKind kind, bool boxes,
+                     const Asked& search, KeyKind kind, bool boxes,
                      const PointKeys& query_keys) const;
   bool is_empty(const Rows& rows) const {
     return points_.size() == 0 || (!rows.are_points && rows.points.size() == 0);
@@ -148,9 +152,12 @@ class HeldPoints {
   bool serves(const Packed* packed, const FilterUse& use, const Rows& rows,
               int num_threads) const;
   void fit_filter(const Request& request, const FilterUse& use, Rows& rows,
-                  Progress* progress, bool in_tree = false);
+                  Progress* progress, bool in_tree);
   void put_in_tree(int num_threads);
-  void meet_groups(const Request& request, const PointBlock& all,
+  /// The places of the points of each group.
+  std::vector<std::vector<std::int32_t>> places_of(
+      const PointGroups& groups) const;
+  void meet_groups(const Request& request, const Plan& plan, const Rows& rows,
                    Search& search) const;
   const PreparedPoints& points_of(const Rows& rows) const {
     return rows.are_points ? points_ : rows.points;

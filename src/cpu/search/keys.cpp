@@ -116,7 +116,8 @@ KeyTiles::KeyTiles(KeyKind kind, const PointKeys& keys,
 }
 
 KeyTiles::KeyTiles(const MetricEntry& metric, const FilterScale& scale,
-                   const PreparedPoints& points, int num_threads)
+                   const PreparedPoints& points,
+                   const std::vector<std::int32_t>* place_at, int num_threads)
     : kind_(KeyKind::box),
       rule_(metric),
       rounding_(metric.is_unit_dot() ? 2.0 * rounding_of_sums(points.padded)
@@ -125,7 +126,9 @@ KeyTiles::KeyTiles(const MetricEntry& metric, const FilterScale& scale,
       unit_(scale.unit) {
   constexpr std::int64_t tiles_together = kStratum / Tile::rows;
   static_assert(tiles_together % Tile::panel == 0, "whole panels in a stratum");
-  const std::int64_t n = points.size();
+  const std::int64_t n = place_at != nullptr
+                             ? static_cast<std::int64_t>(place_at->size())
+                             : points.size();
   const std::int64_t strata = (n + kStratum - 1) / kStratum;
   row_boxes_ = Buffer<float>(strata * tiles_together * 2 * width_);
   column_boxes_ =
@@ -145,7 +148,9 @@ KeyTiles::KeyTiles(const MetricEntry& metric, const FilterScale& scale,
         std::fill(high.begin(), high.end(), -kLargestSide);
         for (std::int64_t p = first; p < std::min(end, first + Tile::rows);
              ++p) {
-          const double* const x = row(Place{p});
+          const double* const x = row(Place{
+              place_at != nullptr ? (*place_at)[static_cast<std::size_t>(p)]
+                                  : p});
           for (std::size_t f = 0; f < width; ++f) {
             const std::int64_t at = static_cast<std::int64_t>(f);
             const double less = centred ? scale.centre[at] : 0.0;
@@ -231,6 +236,19 @@ float KeyTiles::between(const Span& a, const Span& b) const {
   return rule_.has_plain() ? std::min(plain, mirrored) : mirrored;
 }
 
+TileLabels::TileLabels(const std::vector<std::int32_t>& label_at) {
+  const auto gather = [&](std::vector<std::int32_t>& tiles, std::size_t size) {
+    for (std::size_t p = 0; p < label_at.size(); ++p)
+      if (p % size == 0)
+        tiles.push_back(label_at[p]);
+      else if (label_at[p] != tiles.back())
+        tiles.back() = -1;
+  };
+  gather(rows_, Tile::rows);
+  gather(columns_, Tile::columns);
+  rows_.resize((rows_.size() / Tile::panel + 2) * Tile::panel, -1);
+}
+
 ChunkSpans::ChunkSpans(const KeyTiles& tiles, std::int64_t num_points,
                        std::int64_t chunk_size)
     : tiles_(tiles),
@@ -253,6 +271,82 @@ float limit_of(const KeyTiles& tiles, const FilterScale& scale,
                const std::int32_t* threshold, std::int64_t count) {
   return tiles.limit_of(
       scale.form->reach(scale, loosest(*scale.form, threshold, count)));
+}
+
+std::vector<ChunkPair> near_chunks(const ChunkSpans& rows,
+                                   const ChunkSpans& columns, bool symmetric,
+                                   int num_threads) {
+  constexpr std::size_t kFirst = 8;
+  std::vector<std::vector<ChunkPair>> of(static_cast<std::size_t>(rows.size()));
+  run_pieces(rows.size(), num_threads, {}, [&] {
+    return [&](std::int64_t row) {
+      std::vector<ChunkPair>& near = of[static_cast<std::size_t>(row)];
+      for (std::int64_t c = symmetric ? row : 0; c < columns.size(); ++c) {
+        const float limit = std::max(rows.limit(row), columns.limit(c));
+        if (rows.tiles().apart(rows[row], columns[c], limit)) continue;
+        near.push_back({static_cast<std::int32_t>(row),
+                        static_cast<std::int32_t>(c),
+                        symmetric && c == row
+                            ? -1.0f
+                            : rows.tiles().between(rows[row], columns[c])});
+      }
+    };
+  });
+  /// The distances of a chunk's nearest partners, the farthest first.
+  struct Nearest {
+    bool wanted = false;  ///< its points take neighbours
+    std::vector<float> heap;
+
+    void add(float between) {
+      if (!wanted) return;
+      if (heap.size() == kFirst) {
+        if (!(between < heap.front())) return;
+        std::pop_heap(heap.begin(), heap.end());
+        heap.pop_back();
+      }
+      heap.push_back(between);
+      std::push_heap(heap.begin(), heap.end());
+    }
+    bool has(float between) const {
+      return wanted && !(between > heap.front());
+    }
+  };
+  const auto nearest_of = [](const ChunkSpans& spans) {
+    std::vector<Nearest> all(static_cast<std::size_t>(spans.size()));
+    for (std::int64_t c = 0; c < spans.size(); ++c)
+      all[static_cast<std::size_t>(c)].wanted = spans.limit(c) >= 0.0f;
+    return all;
+  };
+  std::vector<Nearest> of_rows = nearest_of(rows), others;
+  if (!symmetric) others = nearest_of(columns);
+  std::vector<Nearest>& of_columns = symmetric ? of_rows : others;
+  std::vector<ChunkPair> pairs;
+  for (std::vector<ChunkPair>& near : of) {
+    for (const ChunkPair& pair : near) {
+      of_rows[static_cast<std::size_t>(pair.row)].add(pair.between);
+      of_columns[static_cast<std::size_t>(pair.column)].add(pair.between);
+    }
+    pairs.insert(pairs.end(), near.begin(), near.end());
+    near = {};
+  }
+  const auto end =
+      std::partition(pairs.begin(), pairs.end(), [&](const ChunkPair& pair) {
+        return of_rows[static_cast<std::size_t>(pair.row)].has(pair.between) ||
+               of_columns[static_cast<std::size_t>(pair.column)].has(
+                   pair.between);
+      });
+  const auto by_place = [](const ChunkPair& a, const ChunkPair& b) {
+    return a.row < b.row || (a.row == b.row && a.column < b.column);
+  };
+  std::sort(pairs.begin(), end, [&](const ChunkPair& a, const ChunkPair& b) {
+    return a.between < b.between || (a.between == b.between && by_place(a, b));
+  });
+  std::sort(end, pairs.end(), [&](const ChunkPair& a, const ChunkPair& b) {
+    return a.row != b.row ? a.row < b.row
+                          : a.between < b.between ||
+                                (a.between == b.between && a.column < b.column);
+  });
+  return pairs;
 }
 
 SortedPoints::SortedPoints(KeyKind kind, PointKeys keys,

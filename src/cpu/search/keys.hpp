@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/rows/prepared.hpp"
@@ -119,10 +120,12 @@ class KeyTiles {
   KeyTiles() = default;
   KeyTiles(KeyKind kind, const PointKeys& keys,
            const std::vector<std::int32_t>& place_at);
-  /// Boxes around the tiles of points in the order of their places. Entries are
-  /// less the centre of the scale, in its unit.
+  /// Boxes around the tiles of points in the order of a tree. place_at: their
+  /// places in that order; null: all points, which are in it already. Entries
+  /// are less the centre of the scale, in its unit.
   KeyTiles(const MetricEntry& metric, const FilterScale& scale,
-           const PreparedPoints& points, int num_threads);
+           const PreparedPoints& points,
+           const std::vector<std::int32_t>* place_at, int num_threads);
 
   KeyKind kind() const { return kind_; }
   /// The interval of the rows, or columns, of the tile that starts at `at`.
@@ -174,6 +177,25 @@ class KeyTiles {
   Buffer<float> column_boxes_;  ///< [tiles][width][2]
 };
 
+/// The labels of tiles whose points all have the same label; -1 for the others.
+/// Pairs of points with one label are not wanted.
+class TileLabels {
+ public:
+  /// label_at: of the points in their order, none below 0.
+  explicit TileLabels(const std::vector<std::int32_t>& label_at);
+  /// The labels of 16 tiles of rows.
+  const std::int32_t* rows(std::int64_t panel) const {
+    return rows_.data() + panel * Tile::panel;
+  }
+  /// The label of the tile of columns that starts at `at`.
+  std::int32_t column(std::int64_t at) const {
+    return columns_[static_cast<std::size_t>(at / Tile::columns)];
+  }
+
+ private:
+  std::vector<std::int32_t> rows_, columns_;
+};
+
 /// The spans of the chunks of some points, and their limits, which all threads
 /// share.
 class ChunkSpans {
@@ -181,6 +203,11 @@ class ChunkSpans {
   ChunkSpans(const KeyTiles& tiles, std::int64_t num_points,
              std::int64_t chunk_size);
 
+  /// The same spans, without any limits.
+  std::unique_ptr<ChunkSpans> without_limits() const {
+    return std::unique_ptr<ChunkSpans>(
+        new ChunkSpans(tiles_, num_points_, chunk_size_));
+  }
   /// After the tiles have changed.
   void renew();
   const KeyTiles& tiles() const { return tiles_; }
@@ -215,6 +242,24 @@ class ChunkSpans {
 /// The largest limit of points with these thresholds of the filter.
 float limit_of(const KeyTiles& tiles, const FilterScale& scale,
                const std::int32_t* threshold, std::int64_t count);
+
+/// Pairs of chunks are listed where whole chunks may be pruned: 12 bytes a
+/// pair. So there are at most this many chunks on either side.
+constexpr std::int64_t kMostListed = 8192;
+
+/// Two chunks that may have near pairs.
+struct ChunkPair {
+  std::int32_t row, column;
+  float between;  ///< the distance of their middles; -1 if they are the same
+};
+/// The pairs of chunks that may have near pairs at their present limits. All
+/// chunks whose points take neighbours meet their nearest ones first, so that
+/// later limits are low. Then the pairs of a chunk follow each other, the
+/// nearest first. symmetric: rows and columns are the same, and each two chunks
+/// meet once.
+std::vector<ChunkPair> near_chunks(const ChunkSpans& rows,
+                                   const ChunkSpans& columns, bool symmetric,
+                                   int num_threads);
 
 // The number of rows in a stratum. It is whole tiles in both directions, large
 // enough that some rows are alike, and small beside the number of points.

@@ -57,30 +57,55 @@ double reach_of(const MetricEntry& metric, const DistanceRule& rule,
 
 }  // namespace
 
-std::vector<SampledRow> sampled_rows(const MetricEntry& metric,
-                                     const DistanceRule& rule,
-                                     const Kernels& kernels,
-                                     const PreparedPoints& points,
-                                     const PreparedPoints* queries,
-                                     std::int64_t k) {
+std::vector<SampledRow> sampled_rows(
+    const MetricEntry& metric, const DistanceRule& rule, const Kernels& kernels,
+    const PreparedPoints& points, const PreparedPoints* queries,
+    const PointGroups* groups, std::int64_t k) {
   const SampledPairs sample(metric, rule, kernels, points, queries, k);
-  std::vector<std::vector<double>> seen(
-      static_cast<std::size_t>(sample.num_rows()));
-  sample.each([](Place, const double*) {},
-              [&](std::int64_t i, double distance) {
-                seen[static_cast<std::size_t>(i)].push_back(distance);
-              });
+  const auto group_at = [&](Place place) {
+    return groups == nullptr ? 0
+                             : groups->of()[static_cast<std::size_t>(
+                                   points.order.id_at(place).value)];
+  };
+  const std::size_t num_lists =
+      static_cast<std::size_t>(groups == nullptr ? 1 : groups->num_lists());
   std::vector<SampledRow> rows;
+  for (std::int64_t i = 0; i < sample.num_rows(); ++i) {
+    const Place place = sample.place_of_row(i);
+    rows.push_back({place, HUGE_VAL, groups == nullptr ? 0 : group_at(place)});
+  }
+  // [rows][lists]
+  std::vector<std::vector<double>> seen(rows.size() * num_lists);
+  std::int32_t of_column = 0;
+  const auto list_of = [&](const SampledRow& row, std::int32_t group) {
+    return groups == nullptr ? 0 : groups->list_of(row.group, group);
+  };
+  sample.each(
+      [&](Place at, const double*) { of_column = group_at(at); },
+      [&](std::int64_t i, double distance) {
+        const std::size_t row = static_cast<std::size_t>(i);
+        const std::int64_t list = list_of(rows[row], of_column);
+        if (list >= 0)
+          seen[row * num_lists + static_cast<std::size_t>(list)].push_back(
+              distance);
+      });
   const std::size_t nearest = static_cast<std::size_t>(sample.nearest());
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    double limit = HUGE_VAL;
-    if (seen[i].size() >= nearest) {
-      const auto farthest =
-          seen[i].begin() + static_cast<std::ptrdiff_t>(nearest - 1);
-      std::nth_element(seen[i].begin(), farthest, seen[i].end());
-      limit = reach_of(metric, rule, *farthest);
+  const auto reach_in = [&](std::vector<double>& distance) {
+    if (distance.size() < nearest) return HUGE_VAL;
+    const auto farthest =
+        distance.begin() + static_cast<std::ptrdiff_t>(nearest - 1);
+    std::nth_element(distance.begin(), farthest, distance.end());
+    return reach_of(metric, rule, *farthest);
+  };
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (groups == nullptr) rows[i].reach = reach_in(seen[i]);
+    for (std::int32_t g = 0; groups != nullptr && g < groups->count(); ++g) {
+      const std::int64_t list = list_of(rows[i], g);
+      rows[i].reach_in.push_back(
+          list < 0
+              ? -HUGE_VAL
+              : reach_in(seen[i * num_lists + static_cast<std::size_t>(list)]));
     }
-    rows.push_back({sample.place_of_row(static_cast<std::int64_t>(i)), limit});
   }
   return rows;
 }
@@ -137,61 +162,99 @@ double share_by_keys(KeyKind kind, const std::vector<SampledRow>& rows,
   return std::min(1.0, left / pairs + std::min(wide, 2.0 / kStrata));
 }
 
+namespace {
+
+/// Pairs of tiles, and those that boxes do not prune.
+struct TilePairs {
+  double left = 0.0, all = 0.0;
+
+  double share() const {
+    // The tiles near a row's own are rarely among the sampled ones.
+    return std::min(1.0, all > 0.0 ? left / all + 1.0 / kStrata : 1.0);
+  }
+};
+
+TilePairs tiles_left(const MetricEntry& metric,
+                     const std::vector<SampledRow>& rows, const BoxedPoints& of,
+                     int num_threads) {
+  const PreparedPoints& points = of.points;
+  const bool graph = of.queries == nullptr;
+  const std::int64_t width = 2 * points.padded;
+  const std::int64_t size = static_cast<std::int64_t>(rows.size()) * width;
+  Buffer<double> tiles(size), columns(size);
+  // Stores the boxes of the tiles, in one tree, of the samples with these
+  // numbers.
+  const auto take =
+      [&](const PreparedPoints& from, std::vector<std::int32_t> places,
+          const std::vector<std::size_t>& numbers, const std::vector<Place>& at,
+          bool as_rows, bool as_columns) {
+        const std::vector<TreeTiles> near =
+            tree_tiles(from, std::move(places), at, num_threads);
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+          const std::int64_t to = static_cast<std::int64_t>(numbers[i]) * width;
+          if (as_rows) box_around(from, near[i].rows, tiles.data() + to);
+          if (as_columns)
+            box_around(from, near[i].columns, columns.data() + to);
+        }
+      };
+  const std::size_t num_trees = std::max<std::size_t>(1, of.trees.size());
+  for (std::size_t tree = 0; tree < num_trees; ++tree) {
+    std::vector<std::size_t> numbers;
+    std::vector<Place> of_rows, of_columns;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (num_trees > 1 && static_cast<std::size_t>(rows[i].group) != tree)
+        continue;
+      numbers.push_back(i);
+      of_rows.push_back(rows[i].place);
+      if (!graph)
+        of_columns.push_back(sampled(points, static_cast<std::int64_t>(i),
+                                     static_cast<std::int64_t>(rows.size())));
+    }
+    if (numbers.empty()) continue;
+    if (graph) {
+      take(points, of.trees.empty() ? all_places(points) : of.trees[tree],
+           numbers, of_rows, true, true);
+    } else {
+      take(*of.queries, all_places(*of.queries), numbers, of_rows, true, false);
+      take(points, all_places(points), numbers, of_columns, false, true);
+    }
+  }
+  const BoxRule box_rule(metric);
+  const bool squared = box_rule.gaps == Accumulation::squared_difference;
+  TilePairs pairs;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t j = 0; j < rows.size(); ++j) {
+      if (graph && i == j) continue;
+      const double own = rows[i].reach_to(rows[j]);
+      const double reach =
+          of.both ? std::max(own, rows[j].reach_to(rows[i])) : own;
+      if (reach == -HUGE_VAL) continue;  // points of one group do not meet
+      const double gap = box_rule.between(
+          tiles.data() + static_cast<std::int64_t>(i) * width,
+          columns.data() + static_cast<std::int64_t>(j) * width,
+          static_cast<std::size_t>(width));
+      pairs.left += !(gap > (squared ? kLooser * kLooser * reach * reach
+                                     : kLooser * reach));
+      ++pairs.all;
+    }
+  return pairs;
+}
+
+}  // namespace
+
 double share_by_boxes(const MetricEntry& metric,
                       const std::vector<SampledRow>& rows,
-                      const PreparedPoints& points,
-                      const PreparedPoints* queries, int num_threads) {
+                      const BoxedPoints& of, int num_threads) {
   if (rows.empty()) return 1.0;
   if (rows.size() >= 2 * kFirstRows) {
     std::vector<SampledRow> first;
     for (std::size_t i = 0; i < kFirstRows; ++i)
       first.push_back(rows[i * rows.size() / kFirstRows]);
-    if (share_by_boxes(metric, first, points, queries, num_threads) == 1.0)
-      return 1.0;
+    // All of these may be of one group, whose points do not meet.
+    const TilePairs few = tiles_left(metric, first, of, num_threads);
+    if (few.all > 0.0 && few.share() == 1.0) return 1.0;
   }
-  std::vector<Place> of_rows, of_columns;
-  for (const SampledRow& row : rows) of_rows.push_back(row.place);
-  for (std::size_t i = 0; i < rows.size() && queries != nullptr; ++i)
-    of_columns.push_back(sampled(points, static_cast<std::int64_t>(i),
-                                 static_cast<std::int64_t>(rows.size())));
-  const std::int64_t width = 2 * points.padded;
-  const std::int64_t size = static_cast<std::int64_t>(rows.size()) * width;
-  Buffer<double> tiles(size), columns(size);
-  const auto take = [&](const PreparedPoints& from,
-                        const std::vector<Place>& of, double* row_box,
-                        double* column_box) {
-    for (const TreeTiles& near : tree_tiles(from, of, num_threads)) {
-      if (row_box != nullptr) box_around(from, near.rows, row_box);
-      if (column_box != nullptr) box_around(from, near.columns, column_box);
-      row_box += row_box != nullptr ? width : 0;
-      column_box += column_box != nullptr ? width : 0;
-    }
-  };
-  if (queries == nullptr) {
-    take(points, of_rows, tiles.data(), columns.data());
-  } else {
-    take(*queries, of_rows, tiles.data(), nullptr);
-    take(points, of_columns, nullptr, columns.data());
-  }
-  const BoxRule box_rule(metric);
-  const bool squared = box_rule.gaps == Accumulation::squared_difference;
-  double left = 0.0, pairs = 0.0;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    for (std::size_t j = 0; j < rows.size(); ++j) {
-      if (queries == nullptr && i == j) continue;
-      const double reach = queries == nullptr
-                               ? std::max(rows[i].reach, rows[j].reach)
-                               : rows[i].reach;
-      const double gap = box_rule.between(
-          tiles.data() + static_cast<std::int64_t>(i) * width,
-          columns.data() + static_cast<std::int64_t>(j) * width,
-          static_cast<std::size_t>(width));
-      left += !(gap > (squared ? kLooser * kLooser * reach * reach
-                               : kLooser * reach));
-      ++pairs;
-    }
-  // The tiles near a row's own are rarely among the sampled ones.
-  return std::min(1.0, pairs > 0.0 ? left / pairs + 1.0 / kStrata : 1.0);
+  return tiles_left(metric, rows, of, num_threads).share();
 }
 
 bool keys_may_pay(const MetricEntry& metric, const PreparedPoints& rows,

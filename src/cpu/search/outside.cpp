@@ -13,8 +13,10 @@
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
 #include "cpu/search/exact_rows.hpp"
+#include "cpu/search/keys_pay.hpp"
 #include "cpu/search/pass.hpp"
 #include "cpu/search/prepared_pairs.hpp"
+#include "cpu/search/tree.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -74,11 +76,12 @@ double ExactPoints::correlation(const TreeEdge& edge) const {
 
 namespace {
 
-Plan plan_for(const ExactPoints& exact, const Request& request) {
+Plan plan_for(const ExactPoints& exact, const Request& request, bool boxes) {
   PlanInput input =
       plan_input(request, exact.points.size(), exact.points.num_features, 0);
   input.k = 1;
   input.rows_made = !exact.points.held();
+  if (boxes) input.most_chunks = kMostListed;
   return plan_cpu(input);
 }
 
@@ -129,11 +132,16 @@ std::vector<std::int32_t> twins_of(const PreparedPoints& points) {
 /// without a searched point, and chunks within one component, are skipped. A
 /// point with a twin of lower number in its component is omitted: the twin's
 /// edges have the same length and sort first.
+///
+/// With boxes, points are in the order of a tree within their component, and
+/// components in that of their first points. Tiles within one component, and
+/// tiles farther from each other than the shortest edges so far, are pruned.
 class Pass {
  public:
   Pass(const ExactPoints& exact, const Plan& plan, const FilterScale& scale,
        const Thresholds& thresholds, const FilterRows& packed,
        const std::vector<std::int32_t>& twin,
+       const std::vector<std::int32_t>& rank,
        const std::vector<std::int32_t>& component,
        const std::vector<char>& search, std::vector<TreeEdge>& best,
        int num_threads)
@@ -159,42 +167,115 @@ class Pass {
     size_ = static_cast<std::int64_t>(place_at_.size());
     component_.resize(place_at_.size());
     searched_.resize(place_at_.size());
-    std::stable_sort(place_at_.begin(), place_at_.end(),
-                     [&](std::int32_t p, std::int32_t q) {
-                       const std::size_t i = number(p), j = number(q);
-                       return search[i] != search[j]
-                                  ? search[i] > search[j]
-                                  : component[i] < component[j];
-                     });
+    if (rank.empty())
+      std::stable_sort(place_at_.begin(), place_at_.end(),
+                       [&](std::int32_t p, std::int32_t q) {
+                         const std::size_t i = number(p), j = number(q);
+                         return search[i] != search[j]
+                                    ? search[i] > search[j]
+                                    : component[i] < component[j];
+                       });
+    else
+      sort_by_ranks(rank, [&](std::int32_t p) {
+        return static_cast<std::size_t>(component[number(p)]);
+      });
     for (std::size_t p = 0; p < place_at_.size(); ++p) {
       const std::size_t i = number(place_at_[p]);
       component_[p] = component[i];
       searched_[p] = search[i];
+      if (p % static_cast<std::size_t>(plan.chunk_size) == 0)
+        has_searched_.push_back(0);
+      has_searched_.back() |= search[i];
       if (search[i]) is_sought_[static_cast<std::size_t>(component[i])] = 1;
     }
     for (std::size_t c = 0; c < best.size(); ++c) set_threshold(c);
     rows_ = reordered(packed, place_at_, num_threads);
+    block_.points = &exact.points;
+    block_.filter = &rows_;
+    block_.place_at = &place_at_;
+    if (!rank.empty()) span_tiles(num_threads);
   }
 
-  void run(int num_threads, ProgressRange progress_range) {
-    const std::int64_t chunks =
-        (size_ + plan_.chunk_size - 1) / plan_.chunk_size;
-    PointBlock block;
-    block.points = &exact_.points;
-    block.filter = &rows_;
-    block.place_at = &place_at_;
-    run_pass({chunks, chunks, true}, num_threads, progress_range, [&] {
+  PassCounts run(int num_threads, ProgressRange progress_range) {
+    const auto make_pass = [&] {
       return ChunkPass<PreparedPairs, Sink>(
           plan_.chunk_size, true,
           [&] {
             return PreparedPairs(exact_.kernels, exact_.metric.accumulation,
-                                 scale_, block, block, plan_.chunk_size);
+                                 scale_, block_, block_, plan_.chunk_size);
           },
           [&] { return Sink(*this); });
-    });
+    };
+    if (spans_ == nullptr) {
+      const std::int64_t chunks =
+          (size_ + plan_.chunk_size - 1) / plan_.chunk_size;
+      return run_pass({chunks, chunks, true}, num_threads, progress_range,
+                      make_pass);
+    }
+    const std::vector<ChunkPair> near =
+        near_chunks(*spans_, *spans_, true, num_threads);
+    PassCounts counts;
+    run_pieces(
+        static_cast<std::int64_t>(near.size()), num_threads, progress_range,
+        make_pass,
+        [&](auto& pass, std::int64_t at) {
+          const ChunkPair& pair = near[static_cast<std::size_t>(at)];
+          pass.chunk(pair.row, pair.column);
+        },
+        [&](auto& pass) { counts.add(pass.counts()); });
+    return counts;
   }
 
  private:
+  /// rank: [places]; component_of(place).
+  template <class ComponentOf>
+  void sort_by_ranks(const std::vector<std::int32_t>& rank,
+                     ComponentOf component_of) {
+    const auto rank_of = [&](std::int32_t p) {
+      return rank[static_cast<std::size_t>(p)];
+    };
+    std::vector<std::int32_t> first(best_.size(),
+                                    static_cast<std::int32_t>(rank.size()));
+    for (const std::int32_t p : place_at_) {
+      std::int32_t& own = first[component_of(p)];
+      own = std::min(own, rank_of(p));
+    }
+    std::sort(place_at_.begin(), place_at_.end(),
+              [&](std::int32_t p, std::int32_t q) {
+                const std::int32_t i = first[component_of(p)];
+                const std::int32_t j = first[component_of(q)];
+                return i != j ? i < j : rank_of(p) < rank_of(q);
+              });
+  }
+
+  void span_tiles(int num_threads) {
+    tiles_ =
+        KeyTiles(exact_.metric, scale_, exact_.points, &place_at_, num_threads);
+    labels_.reset(new TileLabels(component_));
+    spans_.reset(new ChunkSpans(tiles_, size_, plan_.chunk_size));
+    block_.spans = spans_.get();
+    block_.labels = labels_.get();
+    Buffer<std::int32_t> threshold(plan_.chunk_size);
+    for (std::int64_t c = 0; c < spans_->size(); ++c) {
+      const std::int64_t count = spans_->num_points(c);
+      copy_thresholds(c * plan_.chunk_size, count, threshold.data());
+      spans_->set_limit(c, limit_of(tiles_, scale_, threshold.data(), count));
+    }
+  }
+
+  /// The thresholds of some points; beyond them, and of points that are not
+  /// searched, the one that keeps no pair. to: [chunk_size]
+  void copy_thresholds(std::int64_t from, std::int64_t count,
+                       std::int32_t* to) const {
+    std::fill_n(to, plan_.chunk_size, thresholds_.keep_none());
+    for (std::int64_t p = 0; p < count; ++p) {
+      const std::size_t at = static_cast<std::size_t>(from + p);
+      if (searched_[at])
+        to[p] = threshold_[static_cast<std::size_t>(component_[at])].load(
+            std::memory_order_relaxed);
+    }
+  }
+
   void set_threshold(std::size_t c) {
     threshold_[c].store(thresholds_.keep_up_to(best_[c].distance),
                         std::memory_order_relaxed);
@@ -211,8 +292,8 @@ class Pass {
 
   bool has_work(const Chunk& chunk) const {
     const auto at = [](std::int64_t p) { return static_cast<std::size_t>(p); };
-    // The searched points are first, so that the first row decides.
-    if (!searched_[at(chunk.row0)] && !searched_[at(chunk.column0)])
+    if (!has_searched_[at(chunk.row0 / plan_.chunk_size)] &&
+        !has_searched_[at(chunk.column0 / plan_.chunk_size)])
       return false;
     const std::int32_t c = component_[at(chunk.row0)];
     const auto other_in = [&](std::int64_t from, std::int64_t count) {
@@ -274,19 +355,8 @@ class Pass {
     }
 
     void copy_thresholds() {
-      const auto copy = [&](std::int64_t from, std::int64_t count,
-                            std::int32_t* to) {
-        std::fill_n(to, s_.plan_.chunk_size, s_.thresholds_.keep_none());
-        for (std::int64_t p = 0; p < count; ++p) {
-          const std::size_t at = static_cast<std::size_t>(from + p);
-          if (s_.searched_[at])
-            to[p] =
-                s_.threshold_[static_cast<std::size_t>(s_.component_[at])].load(
-                    std::memory_order_relaxed);
-        }
-      };
-      copy(at_.row0, at_.num_rows, row_threshold_);
-      copy(at_.column0, at_.num_columns, column_threshold_);
+      s_.copy_thresholds(at_.row0, at_.num_rows, row_threshold_);
+      s_.copy_thresholds(at_.column0, at_.num_columns, column_threshold_);
     }
 
     Pass& s_;
@@ -304,10 +374,15 @@ class Pass {
   std::int64_t size_ = 0;
   std::vector<std::int32_t> place_at_, component_;
   std::vector<char> searched_;
-  std::vector<char> is_sought_;  ///< [components]
+  std::vector<char> has_searched_;  ///< [chunks]
+  std::vector<char> is_sought_;     ///< [components]
   std::unique_ptr<std::atomic<std::int32_t>[]> threshold_;
   std::unique_ptr<std::mutex[]> lock_;
   FilterRows rows_;
+  PointBlock block_;
+  KeyTiles tiles_;
+  std::unique_ptr<const TileLabels> labels_;
+  std::unique_ptr<ChunkSpans> spans_;
 };
 
 }  // namespace
@@ -315,29 +390,47 @@ class Pass {
 OutsideSearch::OutsideSearch(const ExactPoints& exact, const Request& request,
                              Progress* progress)
     : exact_(exact),
-      num_threads_(request.num_threads),
+      request_(request),
       progress_(progress),
-      plan_(plan_for(exact, request)),
       scale_(choose_scale(exact.metric, exact.rule, exact.kernels, exact.points,
-                          nullptr, num_threads_)),
+                          nullptr, request.num_threads)),
       thresholds_(scale_, exact.metric, exact.rule) {}
+
+void OutsideSearch::prepare() {
+  const PreparedPoints& points = exact_.points;
+  const int threads = request_.num_threads;
+  rows_ = pack(scale_, points, threads, progress_);
+  set_slack(scale_, rows_.error, points.padded);
+  complete(scale_, rows_);
+  twin_ = twins_of(points);
+  // The edges that are searched for are at least as long as those of the lists.
+  if (scale_.form->reach != nullptr &&
+      boxes_pay(request_, exact_.metric, points, [&] {
+        return sampled_rows(exact_.metric, exact_.rule, exact_.kernels, points,
+                            nullptr, nullptr,
+                            std::max<std::int64_t>(1, request_.k));
+      })) {
+    const std::vector<std::int32_t> order = tree_order(points, threads);
+    rank_.resize(order.size());
+    for (std::size_t r = 0; r < order.size(); ++r)
+      rank_[static_cast<std::size_t>(order[r])] = static_cast<std::int32_t>(r);
+  }
+  plan_ = plan_for(exact_, request_, !rank_.empty());
+}
 
 void OutsideSearch::lower(const std::vector<std::int32_t>& component,
                           const std::vector<char>& search,
                           std::vector<TreeEdge>& best) {
-  if (passes_ == 0) {
-    rows_ = pack(scale_, exact_.points, num_threads_, progress_);
-    set_slack(scale_, rows_.error, exact_.points.padded);
-    complete(scale_, rows_);
-    twin_ = twins_of(exact_.points);
-  }
+  if (passes_ == 0) prepare();
   // The number of passes is unknown, so that each reports half of the remaining
   // share.
   const double from = 1.0 - std::ldexp(1.0, -passes_);
   ++passes_;
-  Pass pass(exact_, plan_, scale_, thresholds_, rows_, twin_, component, search,
-            best, num_threads_);
-  pass.run(num_threads_, {progress_, from, 1.0 - std::ldexp(1.0, -passes_)});
+  const int threads = request_.num_threads;
+  Pass pass(exact_, plan_, scale_, thresholds_, rows_, twin_, rank_, component,
+            search, best, threads);
+  counts_.add(
+      pass.run(threads, {progress_, from, 1.0 - std::ldexp(1.0, -passes_)}));
 }
 
 }  // namespace cpu

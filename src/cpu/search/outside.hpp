@@ -14,6 +14,7 @@
 #include "cpu/filter/form.hpp"
 #include "cpu/filter/thresholds.hpp"
 #include "cpu/kernels/kernels.hpp"
+#include "cpu/search/pass.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -49,9 +50,11 @@ class ExactPoints : public Ranks {
 };
 
 /// Searches all pairs of a searched point and any other point in one pass. Each
-/// component has one threshold: its shortest leaving edge so far.
+/// component has one threshold: its shortest leaving edge so far. Boxes prune
+/// tiles where a sample says that it pays.
 class OutsideSearch final : public Outside {
  public:
+  /// The points and the request must outlive this object.
   OutsideSearch(const ExactPoints& exact, const Request& request,
                 Progress* progress);
   void lower(const std::vector<std::int32_t>& component,
@@ -59,16 +62,23 @@ class OutsideSearch final : public Outside {
              std::vector<TreeEdge>& best) override;
 
   int passes() const { return passes_; }
+  /// The pairs of all passes.
+  const PassCounts& counts() const { return counts_; }
 
  private:
+  void prepare();
+
   const ExactPoints& exact_;
-  const int num_threads_;
+  const Request& request_;
   Progress* progress_;
   Plan plan_;
   FilterScale scale_;
   Thresholds thresholds_;
   FilterRows rows_;                 ///< in the order of exact_.points
   std::vector<std::int32_t> twin_;  ///< [points]: the first with an equal row
+  /// [places] the point's number in the order of a tree; empty: no boxes.
+  std::vector<std::int32_t> rank_;
+  PassCounts counts_;
   int passes_ = 0;
 };
 

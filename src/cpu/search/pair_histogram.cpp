@@ -1,7 +1,10 @@
 #include "cpu/search/engine.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
+#include <vector>
 
 #include "core/base/pieces.hpp"
 #include "core/rows/prepared.hpp"
@@ -9,9 +12,12 @@
 #include "cpu/filter/bin_table.hpp"
 #include "cpu/filter/pack.hpp"
 #include "cpu/filter/scale.hpp"
+#include "cpu/filter/thresholds.hpp"
 #include "cpu/missing/masked_pass.hpp"
+#include "cpu/search/keys_pay.hpp"
 #include "cpu/search/pass.hpp"
 #include "cpu/search/prepared_pairs.hpp"
+#include "cpu/search/tree.hpp"
 
 namespace fsknn {
 namespace cpu {
@@ -51,6 +57,53 @@ class Tally {
   double least_ = HUGE_VAL, largest_ = -HUGE_VAL;
 };
 
+/// The slot of all pairs beyond some distance.
+struct FarSlot {
+  double distance = -1.0;  ///< returned distance; below 0: there is none
+  std::size_t slot = 0;
+
+  FarSlot(const PairBins& bins, const MetricEntry& metric) {
+    const std::vector<double>& breaks = bins.breaks;
+    const auto finite = [](double at) { return std::isfinite(at); };
+    if (bins.extremes || (bins.similarity && !metric.is_unit_dot())) return;
+    if (!bins.similarity) {
+      const auto last = std::find_if(breaks.rbegin(), breaks.rend(), finite);
+      if (last == breaks.rend()) return;
+      distance = *last;
+      slot = static_cast<std::size_t>(breaks.rend() - last);
+      return;
+    }
+    // Far pairs are less similar than the first break.
+    const auto first = std::find_if(breaks.begin(), breaks.end(), finite);
+    if (first == breaks.end() ||
+        (metric.sign == Sign::absolute && !(*first > 0.0)))
+      return;
+    distance = metric.finish(metric.sign == Sign::negative ? -*first : *first,
+                             0.0, 0.0);
+    slot = static_cast<std::size_t>(first - breaks.begin());
+  }
+};
+
+/// Whether every pair of the points has a distance within the range of a
+/// double. Otherwise each must be computed, since one that has none is an
+/// error.
+bool all_in_range(const MetricEntry& metric, const DistanceRule& rule,
+                  const PreparedPoints& points) {
+  if (metric.is_unit_dot()) return true;
+  const double* const rows = points.rows.data();
+  double largest = 0.0;
+  for (std::int64_t e = 0; e < points.size() * points.padded; ++e)
+    largest = std::max(largest, std::fabs(rows[e]));
+  // Of a sum's roundings each is less than 2^-50 of it.
+  double sum = 2.0 * largest;
+  if (metric.accumulation == Accumulation::squared_difference) sum *= sum;
+  if (metric.accumulation != Accumulation::largest_difference)
+    sum *= static_cast<double>(points.padded);
+  const double most =
+      sum * (1.0 + static_cast<double>(points.padded) * 0x1p-50);
+  return is_in_range(most) && is_in_range(rule(most, 0.0, 0.0));
+}
+
 /// The inputs that all threads of one pass share.
 struct Work {
   const Kernels& kernels;
@@ -61,6 +114,8 @@ struct Work {
   const PairValue& value;
   const BinTable& table;
   std::int64_t chunk_size;
+  /// The filter's threshold of far pairs, if the points have boxes.
+  std::int32_t far_threshold = 0;
 
   /// Whether the filter's sum of a pair is the contract's.
   bool sums_are_exact() const { return scale.form->exact_sum != nullptr; }
@@ -74,7 +129,7 @@ struct Work {
 };
 
 /// Counts a pair at once if its filter sum determines the slot or the value;
-/// keeps the others for the exact step.
+/// keeps the others for the exact step. Tiles of far pairs are left out.
 class CountedPairs : public PairsDefaults {
  public:
   using Threshold = std::int32_t;
@@ -85,6 +140,8 @@ class CountedPairs : public PairsDefaults {
         rows_(*work.points.filter),
         pairs_(work.kernels, work.metric.accumulation, work.scale, work.points,
                work.points, work.chunk_size),
+        threshold_(static_cast<std::size_t>(work.chunk_size),
+                   work.far_threshold),
         tally_(std::move(tally)) {}
 
   std::int64_t num_rows() const { return pairs_.num_rows(); }
@@ -98,6 +155,14 @@ class CountedPairs : public PairsDefaults {
     return pairs_.tile_cost() + values;
   }
   void enter(const Chunk& at) { pairs_.enter(at); }
+  bool may_meet(const Chunk& at) const { return pairs_.may_meet(at); }
+  bool any_near(const Chunk& at, const Threshold*, const Threshold*) {
+    return pairs_.any_near(at, threshold_.data(), threshold_.data());
+  }
+  std::int64_t next_near(std::int64_t r, std::int64_t end,
+                         std::int64_t c) const {
+    return pairs_.next_near(r, end, c);
+  }
 
   void tile(const Chunk& at, std::int64_t r, std::int64_t c, int panels,
             const Threshold*, const Threshold*, std::uint64_t* keep) {
@@ -154,6 +219,7 @@ class CountedPairs : public PairsDefaults {
   const Work& work_;
   const FilterRows& rows_;
   PreparedPairs pairs_;
+  const std::vector<std::int32_t> threshold_;
   std::shared_ptr<Tally> tally_;
   alignas(64) std::int32_t sums_[Tile::rows * Tile::columns];
 };
@@ -247,7 +313,7 @@ PairCounts count_pairs(const Request& asked, const PairBins& bins,
   const MetricEntry& metric = *request.metric;
   const Kernels& kernels = choose_kernels(request.instruction_set);
   const int exponent = common_exponent(request, source, nullptr, threads);
-  const PreparedPoints points =
+  PreparedPoints points =
       prepare_points(source, recipe_of(request, exponent), request.skip, true,
                      kernels.prepare_row, threads, progress, false);
   PairCounts counts = none_of(bins);
@@ -255,6 +321,19 @@ PairCounts count_pairs(const Request& asked, const PairBins& bins,
   if (points.size() < 2) return counts;
 
   const DistanceRule rule(metric, exponent);
+  const FarSlot far(bins, metric);
+  const bool in_tree =
+      far.distance >= 0.0 &&
+      boxes_pay(
+          request, metric, points,
+          [&] {
+            return rows_within(
+                metric, rule,
+                std::vector<double>(static_cast<std::size_t>(points.size()),
+                                    far.distance));
+          }) &&
+      all_in_range(metric, rule, points);
+  if (in_tree) rearrange(points, tree_order(points, threads), threads);
   FilterScale scale = choose_scale(metric, rule, kernels, points, nullptr,
                                    threads, {0, 0, 1.0, false});
   FilterRows filter = pack(scale, points, threads, progress);
@@ -270,8 +349,19 @@ PairCounts count_pairs(const Request& asked, const PairBins& bins,
   const Plan plan = plan_cpu(input);
   const PairValue value(metric, bins.similarity);
   const BinTable table(bins, value, {scale, metric, rule}, filter);
-  const Work work = {kernels, metric, scale, block,
-                     rule,    value,  table, plan.chunk_size};
+  Work work = {kernels, metric, scale, block,
+               rule,    value,  table, plan.chunk_size};
+  KeyTiles tiles;
+  std::unique_ptr<ChunkSpans> spans;
+  if (in_tree && scale.form->reach != nullptr) {
+    work.far_threshold =
+        Thresholds(scale, metric, rule).keep_up_to(far.distance);
+    tiles = KeyTiles(metric, scale, points, nullptr, threads);
+    spans.reset(new ChunkSpans(tiles, points.size(), plan.chunk_size));
+    const float limit = limit_of(tiles, scale, &work.far_threshold, 1);
+    for (std::int64_t c = 0; c < spans->size(); ++c) spans->set_limit(c, limit);
+    block.spans = spans.get();
+  }
   const ChunkGrid grid = {plan.num_splits, plan.chunks_per_split, true};
   const PassCounts pairs = run_pass(grid, threads, {progress, 0.0, 1.0}, [&] {
     const auto tally = std::make_shared<Tally>(bins);
@@ -280,6 +370,12 @@ PairCounts count_pairs(const Request& asked, const PairBins& bins,
         [&] { return CountingSink(work, tally, counts); });
   });
   note(stats, pairs, work.filtered() ? scale.numbers() : FilterNumbers::none);
+  // The pairs that were left out are those that nothing has counted.
+  const std::int64_t all = points.size() * (points.size() - 1) / 2;
+  if (spans != nullptr)
+    counts.count[far.slot] +=
+        all - std::accumulate(counts.count.begin(), counts.count.end(),
+                              std::int64_t{0});
   return counts;
 }
 

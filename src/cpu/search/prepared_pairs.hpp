@@ -35,6 +35,8 @@ struct PointBlock {
   /// Set if the points are in the order of their keys or of their tree, as in
   /// `filter`; else null.
   ChunkSpans* spans = nullptr;
+  /// Labels of the tiles in that order; null: all pairs are wanted.
+  const TileLabels* labels = nullptr;
 
   std::int64_t size() const {
     return place_at != nullptr ? static_cast<std::int64_t>(place_at->size())
@@ -67,6 +69,8 @@ class ChunkKeys {
       return;
     rows_ = rows.spans;
     columns_ = columns.spans;
+    row_labels_ = rows.labels;
+    column_labels_ = columns.labels;
     num_panels_ = chunk_size / Tile::rows / Tile::panel + 2;
     row_limit_.resize(static_cast<std::size_t>(num_panels_ * Tile::panel));
     mirrored_.resize(static_cast<std::size_t>(2 * rows_->tiles().width()));
@@ -164,6 +168,9 @@ class ChunkKeys {
               << b;
         }
       }
+      if (row_labels_ != nullptr && column_labels_ != nullptr)
+        found &= ~same_label(column_labels_->column(at.column0 + c),
+                             row_labels_->rows(first_panel_ + t / Tile::panel));
       // The first and the last panel may begin, or end, outside the chunk.
       if (t < shift_) found &= ~0u << shift_;
       if (end - t < Tile::panel) found &= (1u << (end - t)) - 1;
@@ -173,9 +180,21 @@ class ChunkKeys {
     return any != 0;
   }
 
+  /// A bit for each of 16 tiles with this label.
+  static std::uint32_t same_label(std::int32_t label,
+                                  const std::int32_t* labels) {
+    if (label < 0) return 0;
+    std::uint32_t same = 0;
+    for (int b = 0; b < Tile::panel; ++b)
+      same |= static_cast<std::uint32_t>(labels[b] == label) << b;
+    return same;
+  }
+
   const Kernels& kernels_;
   ChunkSpans* rows_ = nullptr;
   ChunkSpans* columns_ = nullptr;
+  const TileLabels* row_labels_ = nullptr;
+  const TileLabels* column_labels_ = nullptr;
   std::int64_t num_panels_ = 0, first_panel_ = 0, shift_ = 0;
   std::vector<float> row_limit_;  ///< [tiles of rows], from first_panel_ on
   std::vector<float> mirrored_;   ///< [width][2]: a mirrored box of columns

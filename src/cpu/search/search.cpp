@@ -60,35 +60,36 @@ class Search::Part {
   using Pass = ChunkPass<PreparedPairs, Sink>;
 
   Part(const Search& search, const Meeting& meeting, std::int64_t first_piece)
-      : meeting_(meeting),
-        across_(search.chunks_of(*meeting.columns)),
-        symmetric_(search.among_themselves(*meeting.rows, *meeting.columns)),
-        schedule_(search.chunks_of(*meeting.rows), span(search, meeting)),
-        near_(meeting.sorted() ? search.near_chunks(meeting)
-                               : std::vector<ChunkPair>()),
-        first_piece_(first_piece),
-        end_piece_(first_piece +
-                   (meeting.sorted() ? static_cast<std::int64_t>(near_.size())
-                    : symmetric_     ? schedule_.num_pieces()
-                                 : search.chunks_of(*meeting.rows) * across_)) {
+      : rows_(*meeting.rows),
+        columns_(*meeting.columns),
+        sorted_(meeting.sorted()),
+        across_(search.chunks_of(columns_)),
+        symmetric_(search.among_themselves(rows_, columns_)),
+        schedule_(search.chunks_of(rows_), span(search, meeting)),
+        first_piece_(first_piece) {
+    std::int64_t pieces =
+        symmetric_ ? schedule_.num_pieces() : search.chunks_of(rows_) * across_;
+    if (sorted_) {
+      list_near(search);
+      pieces = static_cast<std::int64_t>(near_.size());
+    }
+    end_piece_ = first_piece + pieces;
   }
 
   std::int64_t end_piece() const { return end_piece_; }
   std::unique_ptr<Pass> make_pass(Search& search) const {
-    const PointBlock& rows = *meeting_.rows;
-    const PointBlock& columns = *meeting_.columns;
     return std::unique_ptr<Pass>(new Pass(
         search.plan_.chunk_size, symmetric_,
         [&] {
           return PreparedPairs(search.kernels_, search.metric_.accumulation,
-                               search.scale_, rows, columns,
+                               search.scale_, rows_, columns_,
                                search.plan_.chunk_size);
         },
-        [&] { return Sink(search, rows, columns); }));
+        [&] { return Sink(search, rows_, columns_); }));
   }
   void run(Pass& pass, std::int64_t piece) const {
     const std::int64_t at = piece - first_piece_;
-    if (meeting_.sorted()) {
+    if (sorted_) {
       const ChunkPair& pair = near_[static_cast<std::size_t>(at)];
       pass.chunk(pair.row, pair.column);
     } else if (symmetric_) {
@@ -100,16 +101,15 @@ class Search::Part {
   /// The number of pairs in chunks that are far from each other, as
   /// Chunk::pairs() counts.
   double far_pairs() const {
-    if (!meeting_.sorted()) return 0.0;
-    const double rows = static_cast<double>(meeting_.rows->size());
-    double pairs = symmetric_
-                       ? rows * rows / 2.0
-                       : rows * static_cast<double>(meeting_.columns->size());
+    if (!sorted_) return 0.0;
+    const double rows = static_cast<double>(rows_.size());
+    double pairs = symmetric_ ? rows * rows / 2.0
+                              : rows * static_cast<double>(columns_.size());
     for (const ChunkPair& near : near_) {
       const double of_row =
-          static_cast<double>(meeting_.rows->spans->num_points(near.row));
+          static_cast<double>(rows_.spans->num_points(near.row));
       const double of_column =
-          static_cast<double>(meeting_.columns->spans->num_points(near.column));
+          static_cast<double>(columns_.spans->num_points(near.column));
       pairs -= symmetric_ && near.row == near.column ? of_row * of_row / 2.0
                                                      : of_row * of_column;
     }
@@ -127,96 +127,56 @@ class Search::Part {
         std::min<std::int64_t>(8, rounds / (16 * search.request_.num_threads)));
   }
 
-  const Meeting meeting_;
-  const std::int64_t across_;
-  const bool symmetric_;
-  const CirculantSchedule schedule_;
-  const std::vector<ChunkPair> near_;
-  const std::int64_t first_piece_, end_piece_;
+  /// The chunks have limits for this meeting alone, since a point may have
+  /// another list in each.
+  void list_near(const Search& search) {
+    row_spans_ = rows_.spans->without_limits();
+    rows_.spans = row_spans_.get();
+    search.limit_chunks(rows_, columns_);
+    if (symmetric_) {
+      columns_.spans = rows_.spans;
+    } else {
+      column_spans_ = columns_.spans->without_limits();
+      columns_.spans = column_spans_.get();
+      if (search.is_graph_) {
+        search.limit_chunks(columns_, rows_);
+      } else {  // queries alone take neighbours
+        for (std::int64_t c = 0; c < column_spans_->size(); ++c)
+          column_spans_->set_limit(c, -HUGE_VALF);
+      }
+    }
+    near_ = near_chunks(*rows_.spans, *columns_.spans, symmetric_,
+                        search.request_.num_threads);
+  }
+
+  PointBlock rows_, columns_;
+  std::unique_ptr<ChunkSpans> row_spans_, column_spans_;
+  bool sorted_;
+  std::int64_t across_;
+  bool symmetric_;
+  CirculantSchedule schedule_;
+  std::vector<ChunkPair> near_;
+  std::int64_t first_piece_, end_piece_;
 };
 
-/// The pairs of chunks that may have near pairs at the present limits. All
-/// chunks meet their nearest ones first, so that later limits are low. Then the
-/// pairs of a chunk follow each other, the nearest first.
-std::vector<Search::ChunkPair> Search::near_chunks(
-    const Meeting& meeting) const {
-  constexpr std::size_t kFirst = 8;
-  ChunkSpans& rows = *meeting.rows->spans;
-  ChunkSpans& columns = *meeting.columns->spans;
-  const bool symmetric = among_themselves(*meeting.rows, *meeting.columns);
-  run_pieces(rows.size(), request_.num_threads, {}, [&] {
+/// Sets the limits of the block's chunks, for neighbours among the others.
+void Search::limit_chunks(const PointBlock& block,
+                          const PointBlock& others) const {
+  ChunkSpans& spans = *block.spans;
+  run_pieces(spans.size(), request_.num_threads, {}, [&] {
     return [&, threshold =
                    std::vector<std::int32_t>()](std::int64_t chunk) mutable {
       threshold.clear();
-      for (std::int64_t p = 0; p < rows.num_points(chunk); ++p)
+      for (std::int64_t p = 0; p < spans.num_points(chunk); ++p)
         threshold.push_back(
-            threshold_[list_of(*meeting.rows, chunk * plan_.chunk_size + p,
-                               *meeting.columns)
+            threshold_[list_of(block, chunk * plan_.chunk_size + p, others)
                            .value]
                 .load(std::memory_order_relaxed));
-      rows.set_limit(chunk,
-                     limit_of(rows.tiles(), scale_, threshold.data(),
-                              static_cast<std::int64_t>(threshold.size())));
+      spans.set_limit(chunk,
+                      limit_of(spans.tiles(), scale_, threshold.data(),
+                               static_cast<std::int64_t>(threshold.size())));
     };
   });
-  // Queries alone take neighbours.
-  for (std::int64_t c = 0; c < columns.size() && !symmetric; ++c)
-    columns.set_limit(c, -HUGE_VALF);
-  std::vector<std::vector<ChunkPair>> of(static_cast<std::size_t>(rows.size()));
-  run_pieces(rows.size(), request_.num_threads, {}, [&] {
-    return [&](std::int64_t row) {
-      std::vector<ChunkPair>& near = of[static_cast<std::size_t>(row)];
-      for (std::int64_t c = symmetric ? row : 0; c < columns.size(); ++c) {
-        const float limit = std::max(rows.limit(row), columns.limit(c));
-        if (rows.tiles().apart(rows[row], columns[c], limit)) continue;
-        near.push_back({static_cast<std::int32_t>(row),
-                        static_cast<std::int32_t>(c),
-                        symmetric && c == row
-                            ? -1.0f
-                            : rows.tiles().between(rows[row], columns[c])});
-      }
-    };
-  });
-  // The distances of each chunk's nearest partners, the farthest first.
-  std::vector<std::vector<float>> first(of.size());
-  std::vector<ChunkPair> pairs;
-  const auto take = [&](std::int32_t chunk, float between) {
-    std::vector<float>& heap = first[static_cast<std::size_t>(chunk)];
-    if (heap.size() == kFirst) {
-      if (!(between < heap.front())) return;
-      std::pop_heap(heap.begin(), heap.end());
-      heap.pop_back();
-    }
-    heap.push_back(between);
-    std::push_heap(heap.begin(), heap.end());
-  };
-  for (std::vector<ChunkPair>& near : of) {
-    for (const ChunkPair& pair : near) {
-      take(pair.row, pair.between);
-      if (symmetric) take(pair.column, pair.between);
-    }
-    pairs.insert(pairs.end(), near.begin(), near.end());
-    near = {};
-  }
-  const auto is_first = [&](const ChunkPair& pair) {
-    const auto within = [&](std::int32_t chunk) {
-      return !(pair.between > first[static_cast<std::size_t>(chunk)].front());
-    };
-    return within(pair.row) || (symmetric && within(pair.column));
-  };
-  const auto end = std::partition(pairs.begin(), pairs.end(), is_first);
-  const auto by_place = [](const ChunkPair& a, const ChunkPair& b) {
-    return a.row < b.row || (a.row == b.row && a.column < b.column);
-  };
-  std::sort(pairs.begin(), end, [&](const ChunkPair& a, const ChunkPair& b) {
-    return a.between < b.between || (a.between == b.between && by_place(a, b));
-  });
-  std::sort(end, pairs.end(), [&](const ChunkPair& a, const ChunkPair& b) {
-    return a.row != b.row ? a.row < b.row
-                          : a.between < b.between ||
-                                (a.between == b.between && a.column < b.column);
-  });
-  return pairs;
 }
 
 void Search::meet(const std::vector<Meeting>& meetings, double from,

@@ -142,12 +142,7 @@ class Search {
                                                   std::int64_t split,
                                                   std::int64_t count,
                                                   std::int64_t chunks);
-  /// Two chunks that may have near pairs.
-  struct ChunkPair {
-    std::int32_t row, column;
-    float between;  ///< the distance of their middles; -1 if they are the same
-  };
-  std::vector<ChunkPair> near_chunks(const Meeting& meeting) const;
+  void limit_chunks(const PointBlock& block, const PointBlock& others) const;
   static std::int64_t likely_rank(std::int64_t k, std::int64_t seen,
                                   std::int64_t all, Seeds seeds);
   struct Sample;

@@ -114,12 +114,6 @@ class Halver {
   Key middle_ = {};
 };
 
-std::vector<std::int32_t> present_order(const PreparedPoints& points) {
-  std::vector<std::int32_t> order(static_cast<std::size_t>(points.size()));
-  std::iota(order.begin(), order.end(), 0);
-  return order;
-}
-
 /// Halves the root, and then its parts, until `is_leaf`. Returns the leaves.
 template <class IsLeaf>
 std::vector<Node> grow(const PreparedPoints& points, Node root,
@@ -174,19 +168,33 @@ std::vector<Node> grow(const PreparedPoints& points, Node root,
 
 }  // namespace
 
+std::vector<std::int32_t> all_places(const PreparedPoints& points) {
+  std::vector<std::int32_t> places(static_cast<std::size_t>(points.size()));
+  std::iota(places.begin(), places.end(), 0);
+  return places;
+}
+
 std::vector<std::int32_t> tree_order(const PreparedPoints& points,
                                      int num_threads) {
-  std::vector<std::int32_t> order = present_order(points);
-  grow(points, {0, points.size(), {}}, {}, order, num_threads,
+  return tree_order(points, all_places(points), num_threads);
+}
+
+std::vector<std::int32_t> tree_order(const PreparedPoints& points,
+                                     std::vector<std::int32_t> places,
+                                     int num_threads) {
+  const Node root = {0, static_cast<std::int64_t>(places.size()), {}};
+  grow(points, root, {}, places, num_threads,
        [](const Node&) { return false; });
-  return order;
+  return places;
 }
 
 std::vector<TreeTiles> tree_tiles(const PreparedPoints& points,
+                                  std::vector<std::int32_t> places,
                                   const std::vector<Place>& of,
                                   int num_threads) {
-  std::vector<std::int32_t> order = present_order(points);
-  Node root = {0, points.size(), {}};
+  std::vector<std::int32_t>& order = places;
+  const std::int64_t size = static_cast<std::int64_t>(places.size());
+  Node root = {0, size, {}};
   for (std::size_t at = 0; at < of.size(); ++at) root.wanted.push_back(at);
   std::vector<TreeTiles> found(of.size());
   for (const Node& leaf :
@@ -195,7 +203,7 @@ std::vector<TreeTiles> tree_tiles(const PreparedPoints& points,
     for (const std::size_t at : leaf.wanted) {
       // A leaf is a tile of rows, and halves are whole tiles of columns.
       const std::int64_t first = leaf.begin / Tile::columns * Tile::columns;
-      const std::int64_t end = std::min(first + Tile::columns, points.size());
+      const std::int64_t end = std::min(first + Tile::columns, size);
       found[at].rows.assign(order.begin() + leaf.begin,
                             order.begin() + leaf.end);
       found[at].columns.assign(order.begin() + first, order.begin() + end);

@@ -11,10 +11,13 @@
 namespace fsknn {
 namespace cpu {
 
-/// The places of the points in the order of the tree. Each node is halved along
-/// the feature whose values vary most, at whole strata, tiles of columns or
-/// tiles of rows. The rows must be held.
+/// The places of all points, or of those at `places`, in the order of their
+/// tree. Each node is halved along the feature whose values vary most, at whole
+/// strata, tiles of columns or tiles of rows. The rows must be held.
 std::vector<std::int32_t> tree_order(const PreparedPoints& points,
+                                     int num_threads);
+std::vector<std::int32_t> tree_order(const PreparedPoints& points,
+                                     std::vector<std::int32_t> places,
                                      int num_threads);
 
 /// The places of the points that share tiles with a point in the order of the
@@ -23,10 +26,14 @@ struct TreeTiles {
   std::vector<std::int32_t> rows, columns;
 };
 
-/// The tiles of each of these points.
+/// The tiles of each of these points, in the tree of the points at `places`.
 std::vector<TreeTiles> tree_tiles(const PreparedPoints& points,
+                                  std::vector<std::int32_t> places,
                                   const std::vector<Place>& of,
                                   int num_threads);
+
+/// The places of all points, ascending.
+std::vector<std::int32_t> all_places(const PreparedPoints& points);
 
 /// Puts the points in another order, in place. place_at: their present places.
 void rearrange(PreparedPoints& points,

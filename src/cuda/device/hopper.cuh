@@ -64,6 +64,23 @@ __device__ inline void wait_for_barrier(unsigned barrier, unsigned parity) {
       "r"(parity)
       : "memory");
 }
+/// The same for a warp that is ahead of the others: between two looks it leaves
+/// the processor to them.
+__device__ inline void wait_ahead_for_barrier(unsigned barrier,
+                                              unsigned parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "AGAIN:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra DONE;\n"
+      "nanosleep.u32 64;\n"
+      "bra AGAIN;\n"
+      "DONE:\n"
+      "}\n" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
 /// Starts a copy that signals `barrier`.
 __device__ inline void copy_bulk(unsigned to, const void* from, unsigned bytes,
                                  unsigned barrier) {

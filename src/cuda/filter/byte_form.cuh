@@ -78,6 +78,7 @@ struct ByteForm {
   // For warpgroups.
 
   static constexpr int warpgroup_bytes = 64 * T::chunk;
+  static constexpr int column_bytes = T::chunk;
 
   __device__ static int columns_bytes(const Work& work, int part) {
     return steps(work, part) * step_chunks * T::column_chunk_bytes;

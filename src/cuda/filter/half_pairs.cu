@@ -19,10 +19,38 @@ __global__ void __launch_bounds__(kPairThreads, 1)
   filter_in_form<TiledForm<typename Kind::Number>, Kind>(work, room, memory);
 }
 
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+constexpr int kShortRowsThreads = ShortRowsBlock::threads;
+#else
+constexpr int kShortRowsThreads = WarpTile::threads;
+#endif
+
+// The same for rows of one part, on Hopper only.
+template <class Kind>
+__global__ void __launch_bounds__(kShortRowsThreads, 1)
+    filter_short_rows(const HalfWork work, const int room) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ __align__(1024) unsigned char memory[];
+  filter_by_warpgroups<TiledForm<float>, Kind, ShortRowsBlock>(work, room,
+                                                               memory);
+#endif
+}
+
+/// Whether there is a kernel for short rows. Filling lists needs other tiles.
+template <class Kind>
+constexpr bool may_be_short() {
+  return std::is_same<typename Kind::Number, float>::value && !Kind::deep &&
+         Kind::numbers == 0 && Kind::symmetric && !Kind::in_one_list;
+}
+
 template <class Kind>
 void start_kind(const HalfWork& work, cudaStream_t stream) {
   if (Kind::deep && work.feature_range_sums == nullptr)
     throw std::logic_error("there is no room for sums of feature_ranges");
+  if constexpr (may_be_short<Kind>())
+    if (work.rows.depth == FilterTile::depth &&
+        has_warpgroups(filter_short_rows<Kind>))
+      return start_pair_kernel<Kind>(filter_short_rows<Kind>, work, stream);
   start_pair_kernel<Kind>(filter_pairs<Kind>, work, stream);
 }
 

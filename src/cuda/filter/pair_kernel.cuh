@@ -29,7 +29,7 @@ template <class Form, class Kind>
 __device__ inline void filter_in_form(const typename Form::Work& work,
                                       const int room, unsigned char* memory) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  filter_by_warpgroups<Form, Kind>(work, room, memory);
+  filter_by_warpgroups<Form, Kind, HopperBlock>(work, room, memory);
 #else
   filter_by_warps<Form, Kind>(work, room, memory);
 #endif

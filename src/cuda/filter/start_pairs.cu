@@ -15,10 +15,14 @@ int capability(int device) {
          attribute_of(cudaDevAttrComputeCapabilityMinor, device);
 }
 
-bool has_warpgroups(const void* kernel) {
+int threads_of_block(const void* kernel) {
   cudaFuncAttributes code;
   CUDA_CHECK(cudaFuncGetAttributes(&code, kernel));
-  return code.maxThreadsPerBlock >= HopperBlock::threads;
+  return code.maxThreadsPerBlock;
+}
+
+bool has_warpgroups(const void* kernel) {
+  return threads_of_block(kernel) >= HopperBlock::threads;
 }
 
 PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
@@ -35,10 +39,13 @@ PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
   const int most =
       attribute_of(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   PairLaunch launch;
-  launch.hopper = has_warpgroups(kernel);
+  launch.threads = threads_of_block(kernel);
+  launch.hopper = launch.threads >= HopperBlock::threads;
   if (launch.hopper) {
     launch.room = most;
-    launch.bytes = HopperMemory(slab_bytes, most, numbers).bytes();
+    launch.bytes =
+        HopperMemory(slab_bytes, most, numbers, launch.threads / 128 - 1)
+            .bytes();
   } else {
     const int fit = (most - queue_bytes) / T::stage_bytes;
     // GPUs below 8.0 cannot copy ahead.
@@ -68,7 +75,7 @@ void start_pairs(const void* kernel, void** arguments, const PairWork& work,
   cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = static_cast<unsigned>(std::min(num_jobs, processors));
-  config.blockDim = launch.hopper ? HopperBlock::threads : WarpTile::threads;
+  config.blockDim = static_cast<unsigned>(launch.threads);
   config.dynamicSmemBytes = static_cast<std::size_t>(launch.bytes);
   config.stream = stream;
   config.attrs = &cluster;

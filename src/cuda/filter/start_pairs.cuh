@@ -22,6 +22,7 @@ bool has_warpgroups(Kernel* kernel) {
 
 struct PairLaunch {
   bool hopper = false;  ///< by warpgroups, in clusters
+  int threads = 0;      ///< of a block
   int room = 0;         ///< the kernel's argument
   int bytes = 0;        ///< of shared memory
 };

@@ -75,6 +75,8 @@ struct TiledForm {
   }
   /// The distance from a warpgroup's rows to the next one's.
   static constexpr int warpgroup_bytes = 64 * T::row_bytes;
+  /// The bytes of a column in a part.
+  static constexpr int column_bytes = T::row_bytes;
 
   __device__ static void copy_rows(const Work& work, std::int64_t slab,
                                    int part, unsigned to, unsigned barrier) {
@@ -93,13 +95,17 @@ struct TiledForm {
         T::column_tile_bytes / 2, barrier);
   }
   /// Adds the products of a part's features.
-  __device__ static void multiply(Sum (&sum)[128], const Work&, int,
+  template <int sums>
+  __device__ static void multiply(Sum (&sum)[sums], const Work&, int,
                                   unsigned rows_at, unsigned columns_at,
                                   bool first) {
+    // Addresses stay below 2^18, so that adding to them carries into nothing.
+    const std::uint64_t rows = tile_descriptor(rows_at);
+    const std::uint64_t columns = tile_descriptor(columns_at);
 #pragma unroll
     for (int step = 0; step < T::row_bytes / 32; ++step)
-      add_tiled_products(sum, tile_descriptor(rows_at + 32 * step),
-                         tile_descriptor(columns_at + 32 * step),
+      add_tiled_products(sum, rows + (32 * step >> 4),
+                         columns + (32 * step >> 4),
                          first && step == 0 ? 0 : 1);
   }
 #endif

@@ -3,9 +3,9 @@
 // Products on tensor cores by warpgroups (wgmma), on Hopper. The two blocks of
 // a cluster have the two slabs of a block of rows, and compare them with the
 // same columns: each copies half of these to both. In a block one warp starts
-// copies and two warpgroups multiply 64 rows each. They synchronise only before
-// a stage is overwritten, so that one can multiply while the other examines its
-// sums.
+// copies and two warpgroups multiply 64 rows each, or four 64 rows and half of
+// the columns each. They synchronise only before a stage is overwritten, so
+// that one can multiply while others examine their sums.
 
 #include <type_traits>
 
@@ -19,9 +19,15 @@
 namespace fsknn {
 namespace cuda {
 
-struct HopperBlock {
-  static constexpr int consumers = 2;  ///< warpgroups
+template <int consumers_>
+struct HopperBlockOf {
+  static constexpr int consumers = consumers_;  ///< warpgroups: 2 or 4
   static constexpr int threads = 128 * (consumers + 1);
+  static constexpr int columns_a_group = 2 * FilterTile::columns / consumers;
+  static constexpr int column_groups = FilterTile::columns / columns_a_group;
+  /// Registers of a thread that copies, and of one that multiplies.
+  static constexpr int copying = consumers == 2 ? 40 : 24;
+  static constexpr int multiplying = consumers == 2 ? 232 : 112;
   static constexpr int cluster = 2;  ///< blocks
   static constexpr int most_stages = 4;
   /// Each consumer warp signals both blocks when it has finished with a stage.
@@ -39,6 +45,11 @@ struct HopperBlock {
   }
   static_assert(tiles >= most_stages + 2, "no tile's numbers are overwritten");
 };
+/// Its sums fill the registers of two warpgroups.
+using HopperBlock = HopperBlockOf<2>;
+/// For rows of one part, whose sums take longer to examine than to compute:
+/// more warps hide the latencies of the examination.
+using ShortRowsBlock = HopperBlockOf<4>;
 static_assert(FilterTile::slabs == HopperBlock::cluster,
               "a cluster's rows are a block of slots");
 
@@ -46,15 +57,16 @@ static_assert(FilterTile::slabs == HopperBlock::cluster,
 /// whole job; stages of the columns' tile, and of the rows' if they do not;
 /// queues; the columns' numbers; barriers.
 struct HopperMemory {
-  int rows_bytes, stage_bytes, num_stages, numbers_bytes;
+  int rows_bytes, stage_bytes, num_stages, queue_bytes, numbers_bytes;
 
-  /// slab_bytes: of all features of a slab's rows.
+  /// slab_bytes: of all features of a slab's rows. consumers: warpgroups.
   __host__ __device__ HopperMemory(std::int64_t slab_bytes, int room,
-                                   int numbers) {
+                                   int numbers, int consumers) {
     using T = FilterTile;
     using B = HopperBlock;
+    queue_bytes = B::queue_bytes / B::consumers * consumers;
     numbers_bytes = B::bytes_of_numbers(numbers);
-    room -= B::queue_bytes + B::tiles * numbers_bytes + B::barrier_bytes;
+    room -= queue_bytes + B::tiles * numbers_bytes + B::barrier_bytes;
     const bool stay = slab_bytes + 3 * T::column_tile_bytes <= room;
     rows_bytes = stay ? static_cast<int>(slab_bytes) : 0;
     stage_bytes = stay ? T::column_tile_bytes : T::stage_bytes;
@@ -64,9 +76,7 @@ struct HopperMemory {
   __host__ __device__ int queues() const {
     return rows_bytes + num_stages * stage_bytes;
   }
-  __host__ __device__ int numbers() const {
-    return queues() + HopperBlock::queue_bytes;
-  }
+  __host__ __device__ int numbers() const { return queues() + queue_bytes; }
   __host__ __device__ int barriers() const {
     return numbers() + HopperBlock::tiles * numbers_bytes;
   }
@@ -77,21 +87,29 @@ struct HopperMemory {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-/// Like WarpPairs, for a warpgroup: 64 rows by all columns. Number_ is the type
-/// of the tensor cores' sums.
-template <class Number_>
+/// Like WarpPairs, for a warpgroup: 64 rows by a group of columns. Number_ is
+/// the type of the tensor cores' sums.
+template <class Number_, class Block>
 class WarpgroupPairs {
  public:
   using Number = Number_;
   /// Filters whose sums are whole numbers ignore FillRule.
   static constexpr bool is_float = std::is_same<Number, float>::value;
-  static constexpr int rows = 2, groups = 8;
   static constexpr int column_pairs = 4;  ///< a group's, every 8 columns
   static constexpr int group_columns = 8 * column_pairs;
+  static constexpr int rows = 2;
+  static constexpr int groups = Block::columns_a_group / group_columns;
 
   __device__ WarpgroupPairs(int warp, int lane)
-      : first_row(warp * 16 + LanePlace::row(lane)),
-        first_column(LanePlace::column(lane)) {}
+      : first_row(row_group(warp) * 64 + warp % 4 * 16 + LanePlace::row(lane)),
+        first_column(column_group(warp) * Block::columns_a_group +
+                     LanePlace::column(lane)) {}
+  __device__ static int row_group(int warp) {
+    return warp / 4 / Block::column_groups;
+  }
+  __device__ static int column_group(int warp) {
+    return warp / 4 % Block::column_groups;
+  }
   __device__ static constexpr int row_of(int at) { return at / 2 % 2; }
   __device__ static constexpr int column_of(int at) {
     return at / 4 * 8 + at % 2;
@@ -103,7 +121,7 @@ class WarpgroupPairs {
   __device__ Number sum(int i) const { return sums[i]; }
 
   const int first_row, first_column;
-  Number sums[128];
+  Number sums[16 * groups];
 };
 
 /// A position in the ring of stages.
@@ -167,7 +185,7 @@ __device__ inline void copy_for_products(const typename Form::Work& work,
       for (int part = 0; part < parts; ++part) {
         const unsigned to = stages + turn.stage * layout.stage_bytes;
         const unsigned full = barriers.full(turn.stage);
-        wait_for_barrier(barriers.empty(turn.stage), turn.parity ^ 1);
+        wait_ahead_for_barrier(barriers.empty(turn.stage), turn.parity ^ 1);
         expect_bytes(full, Form::columns_bytes(work, part) +
                                (part == 0 ? layout.numbers_bytes : 0) +
                                (rows_stay ? 0 : Form::rows_bytes(work, part)));
@@ -194,17 +212,19 @@ __device__ inline void copy_for_products(const typename Form::Work& work,
 }
 
 /// Multiplies and collects the pairs found, by a warpgroup.
-template <class Form, class Kind>
+template <class Form, class Kind, class Block>
 __device__ inline void multiply_and_accept(const typename Form::Work& work,
                                            const HopperMemory& layout,
                                            const HopperBarriers& barriers,
                                            unsigned shared,
                                            unsigned char* memory) {
   using T = FilterTile;
-  using P = WarpgroupPairs<typename Form::Number>;
+  using P = WarpgroupPairs<typename Form::Number, Block>;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  const unsigned half = warp / 4 * Form::warpgroup_bytes;
+  const unsigned own_rows = P::row_group(warp) * Form::warpgroup_bytes;
+  const unsigned own_columns =
+      P::column_group(warp) * Block::columns_a_group * Form::column_bytes;
   const int parts = Form::parts(work);
   const bool rows_stay = layout.rows_bytes > 0;
   const unsigned stages = shared + layout.rows_bytes;
@@ -238,7 +258,8 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
                                            : columns_at + T::column_tile_bytes;
         begin_products();
         Form::multiply(
-            pairs.sums, work, part, rows_at + half, columns_at,
+            pairs.sums, work, part, rows_at + own_rows,
+            columns_at + own_columns,
             Kind::deep ? FeatureRangeSums::begins_at(part) : part == 0);
         end_products();
         wait_for_products<1>();
@@ -266,12 +287,17 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
           pairs.first_column;
       const ColumnNumbers<Kind> of_columns = {
           of_tile, {of_tile + T::columns, of_tile + 2 * T::columns}};
-      if (Kind::symmetric || !work.jobs.fill)
+      if constexpr (Kind::symmetric) {
         accept<Kind>(work, pairs, of_rows, of_columns, row0, column0, queue);
-      else if (P::is_float && work.fill_rule.k > 0)
-        write_nearest<Kind>(work, pairs, of_rows, of_columns, row0, column0);
-      else
-        write_all<Kind>(work, pairs, of_rows, of_columns, row0, column0, delta);
+      } else {
+        if (!work.jobs.fill)
+          accept<Kind>(work, pairs, of_rows, of_columns, row0, column0, queue);
+        else if (P::is_float && work.fill_rule.k > 0)
+          write_nearest<Kind>(work, pairs, of_rows, of_columns, row0, column0);
+        else
+          write_all<Kind>(work, pairs, of_rows, of_columns, row0, column0,
+                          delta);
+      }
       // Orders all lanes' reads of the columns' numbers before the arrivals of
       // two lanes that let these be overwritten.
       __syncwarp();
@@ -283,11 +309,12 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
 }
 
 /// The kernel's body. memory: see HopperMemory.
-template <class Form, class Kind>
+template <class Form, class Kind, class Block>
 __device__ inline void filter_by_warpgroups(const typename Form::Work& work,
                                             int room, unsigned char* memory) {
-  using B = HopperBlock;
-  const HopperMemory layout(work.slab_bytes(), room, Kind::numbers);
+  using B = Block;
+  const HopperMemory layout(work.slab_bytes(), room, Kind::numbers,
+                            B::consumers);
   const unsigned shared = shared_address(memory);
   const HopperBarriers barriers = {
       shared + static_cast<unsigned>(layout.barriers()), layout.num_stages};
@@ -302,12 +329,12 @@ __device__ inline void filter_by_warpgroups(const typename Form::Work& work,
   }
   cluster_sync();
   if (threadIdx.x >= 128 * B::consumers) {
-    leave_registers<40>();
+    leave_registers<B::copying>();
     if (threadIdx.x == 128 * B::consumers)
       copy_for_products<Form, Kind>(work, layout, barriers, shared);
   } else {
-    take_registers<232>();
-    multiply_and_accept<Form, Kind>(work, layout, barriers, shared, memory);
+    take_registers<B::multiplying>();
+    multiply_and_accept<Form, Kind, B>(work, layout, barriers, shared, memory);
   }
   // Neither block may end while the other can still write to its memory.
   __syncwarp();

@@ -1,7 +1,7 @@
 #pragma once
 
-// Hopper's products of a warpgroup (sm_90a): 64 rows by 256 columns, both from
-// shared memory, 32 bytes of a row at a time.
+// Hopper's products of a warpgroup (sm_90a): 64 rows by 256 or 128 columns,
+// both from shared memory, 32 bytes of a row at a time.
 
 #include <cstdint>
 
@@ -61,7 +61,7 @@ __device__ inline std::uint64_t chunk_descriptor(unsigned shared,
   " %104, %105, %106, %107, %108, %109, %110, %111, " \
   " %112, %113, %114, %115, %116, %117, %118, %119, " \
   " %120, %121, %122, %123, %124, %125, %126, %127}, "
-#define FSKNN_SUMS_AS(c)                                                       \
+#define FSKNN_SUMS_64_AS(c)                                                    \
   c(sum[0]), c(sum[1]), c(sum[2]), c(sum[3]), c(sum[4]), c(sum[5]), c(sum[6]), \
       c(sum[7]), c(sum[8]), c(sum[9]), c(sum[10]), c(sum[11]), c(sum[12]),     \
       c(sum[13]), c(sum[14]), c(sum[15]), c(sum[16]), c(sum[17]), c(sum[18]),  \
@@ -72,19 +72,20 @@ __device__ inline std::uint64_t chunk_descriptor(unsigned shared,
       c(sum[43]), c(sum[44]), c(sum[45]), c(sum[46]), c(sum[47]), c(sum[48]),  \
       c(sum[49]), c(sum[50]), c(sum[51]), c(sum[52]), c(sum[53]), c(sum[54]),  \
       c(sum[55]), c(sum[56]), c(sum[57]), c(sum[58]), c(sum[59]), c(sum[60]),  \
-      c(sum[61]), c(sum[62]), c(sum[63]), c(sum[64]), c(sum[65]), c(sum[66]),  \
-      c(sum[67]), c(sum[68]), c(sum[69]), c(sum[70]), c(sum[71]), c(sum[72]),  \
-      c(sum[73]), c(sum[74]), c(sum[75]), c(sum[76]), c(sum[77]), c(sum[78]),  \
-      c(sum[79]), c(sum[80]), c(sum[81]), c(sum[82]), c(sum[83]), c(sum[84]),  \
-      c(sum[85]), c(sum[86]), c(sum[87]), c(sum[88]), c(sum[89]), c(sum[90]),  \
-      c(sum[91]), c(sum[92]), c(sum[93]), c(sum[94]), c(sum[95]), c(sum[96]),  \
-      c(sum[97]), c(sum[98]), c(sum[99]), c(sum[100]), c(sum[101]),            \
-      c(sum[102]), c(sum[103]), c(sum[104]), c(sum[105]), c(sum[106]),         \
-      c(sum[107]), c(sum[108]), c(sum[109]), c(sum[110]), c(sum[111]),         \
-      c(sum[112]), c(sum[113]), c(sum[114]), c(sum[115]), c(sum[116]),         \
-      c(sum[117]), c(sum[118]), c(sum[119]), c(sum[120]), c(sum[121]),         \
-      c(sum[122]), c(sum[123]), c(sum[124]), c(sum[125]), c(sum[126]),         \
-      c(sum[127])
+      c(sum[61]), c(sum[62]), c(sum[63])
+#define FSKNN_SUMS_AS(c)                                                      \
+  FSKNN_SUMS_64_AS(c), c(sum[64]), c(sum[65]), c(sum[66]), c(sum[67]),        \
+      c(sum[68]), c(sum[69]), c(sum[70]), c(sum[71]), c(sum[72]), c(sum[73]), \
+      c(sum[74]), c(sum[75]), c(sum[76]), c(sum[77]), c(sum[78]), c(sum[79]), \
+      c(sum[80]), c(sum[81]), c(sum[82]), c(sum[83]), c(sum[84]), c(sum[85]), \
+      c(sum[86]), c(sum[87]), c(sum[88]), c(sum[89]), c(sum[90]), c(sum[91]), \
+      c(sum[92]), c(sum[93]), c(sum[94]), c(sum[95]), c(sum[96]), c(sum[97]), \
+      c(sum[98]), c(sum[99]), c(sum[100]), c(sum[101]), c(sum[102]),          \
+      c(sum[103]), c(sum[104]), c(sum[105]), c(sum[106]), c(sum[107]),        \
+      c(sum[108]), c(sum[109]), c(sum[110]), c(sum[111]), c(sum[112]),        \
+      c(sum[113]), c(sum[114]), c(sum[115]), c(sum[116]), c(sum[117]),        \
+      c(sum[118]), c(sum[119]), c(sum[120]), c(sum[121]), c(sum[122]),        \
+      c(sum[123]), c(sum[124]), c(sum[125]), c(sum[126]), c(sum[127])
 
 /// keep 0: the sums start at 0.
 __device__ inline void add_tiled_products(float (&sum)[128], std::uint64_t rows,
@@ -99,7 +100,28 @@ __device__ inline void add_tiled_products(float (&sum)[128], std::uint64_t rows,
       : FSKNN_SUMS_AS("+f")
       : "l"(rows), "l"(columns), "r"(keep));
 }
-/// Does the same for 256 bits, and counts the common ones.
+/// Does the same with 128 columns.
+__device__ inline void add_tiled_products(float (&sum)[64], std::uint64_t rows,
+                                          std::uint64_t columns, int keep) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, "
+      " %8, %9, %10, %11, %12, %13, %14, %15, "
+      " %16, %17, %18, %19, %20, %21, %22, %23, "
+      " %24, %25, %26, %27, %28, %29, %30, %31, "
+      " %32, %33, %34, %35, %36, %37, %38, %39, "
+      " %40, %41, %42, %43, %44, %45, %46, %47, "
+      " %48, %49, %50, %51, %52, %53, %54, %55, "
+      " %56, %57, %58, %59, %60, %61, %62, %63}, "
+      "%64, %65, p, 1, 1, 0, 0;\n"
+      "}\n"
+      : FSKNN_SUMS_64_AS("+f")
+      : "l"(rows), "l"(columns), "r"(keep));
+}
+/// Does the same with 256 columns for 256 bits, and counts the common ones.
 __device__ inline void add_tiled_products(int (&sum)[128], std::uint64_t rows,
                                           std::uint64_t columns, int keep) {
   asm volatile(
@@ -129,6 +151,7 @@ __device__ inline void add_byte_products(int (&sum)[128], std::uint64_t rows,
 
 #undef FSKNN_SUMS
 #undef FSKNN_SUMS_AS
+#undef FSKNN_SUMS_64_AS
 
 #endif
 

@@ -140,7 +140,9 @@ __global__ void __launch_bounds__(static_cast<int>(kFilterBlock))
     is_reached[thread] = 0;
     __syncthreads();
     const std::int32_t candidate = from + thread;
-    if (candidate < end) {
+    // The rows' side was marked before.
+    if (candidate < end &&
+        !(mark.own_are_columns && mark.bits.is_marked(candidate, own))) {
       float gaps = 0.0f;
       for (int f = 0; f < width; ++f) {
         const std::int64_t at = f * blocks + candidate;

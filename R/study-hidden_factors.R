@@ -1,0 +1,503 @@
+#' Hidden factors of the samples
+#'
+#' Finds the leading directions of the samples, such as a batch that nobody
+#' recorded, and how many of them are more than chance. The result is given to
+#' other functions as `adjust = `.
+#'
+#' @details
+#' **Factors.** Each point is adjusted for a constant, for the covariates in
+#' `adjust` and for `keep`, and scaled to length 1. The factors are the leading
+#' eigenvectors of the samples x samples matrix of products of these rows. These
+#' are the leading principal components of the samples. They have length 1 and
+#' are orthogonal to each other, to the covariates and to `keep`. The points are
+#' read once and in blocks, so they need not fit in memory.
+#'
+#' **Number of factors.** With `num = "permutation"`, it is found by parallel
+#' analysis (Buja and Eyuboglu 1992), one factor after another (deflation, see
+#' Dobriban and Owen 2019). The statistic is the share of the leading factor in
+#' the variance that the factors before it left.
+#'
+#' In each permutation, the
+#' samples of each point's residuals are permuted independently. Then they are
+#' adjusted anew for the covariates, for `keep` and for the factors before. The
+#' factor counts if the p-value (b + 1) / (B + 1) is at most 0.05. The first
+#' factor that does not count ends the analysis. If all points are independent,
+#' some factor is found with a probability of at most about 5%. Of more than
+#' `r format_count(most_parallel_points)` points, so many are drawn at random
+#' for this.
+#'
+#' **Keeping an outcome.** Factors contain each effect that many points share,
+#' also that of an outcome. `keep` protects it: factors are then estimated from
+#' residuals of the outcome, as in the first step of SVA's two-step algorithm
+#' (Leek and Storey 2007). They are orthogonal to the outcome, so adjustment
+#' does not remove its linear effect. It cannot remove the part of a batch that
+#' is correlated with the outcome, either. SVA's second step, which would look
+#' for this part among points without the outcome's effect, is not done.
+#'
+#' **P-values.** Factors that protect an outcome depend on it. They are chosen
+#' to reduce the residuals of each point as far as possible without reducing its
+#' correlation with the outcome. So p-values of that outcome would be too small.
+#' `inst/bench/calibration_factors.R` shows by how much. [nearest_to()],
+#' [module_summary()] and [compare_neighbours()] refuse to compute p-values with
+#' such factors.
+#'
+#' Columns of the result remember that they
+#' protect an outcome, also in another data frame or a formula. As a plain
+#' matrix ([as.matrix()]) they do not.
+#'
+#' Without `keep`, factors are computed from the points alone. P-values of
+#' [nearest_to()] with `adjust = ` are then valid if the outcome is independent
+#' of *all* points. If many points follow the outcome, a factor may mix it with
+#' a batch. Adjustment then removes the outcome from points that follow it, and
+#' gives the others a correlation with it. In the simulation with 80 such points
+#' of 120, one factor leads to a false call in 77% of data sets.
+#'
+#' @section When it hurts:
+#' * Modules are leading directions, too. A module of co-expressed genes is a
+#'   factor, and adjustment removes it. Parallel analysis counts such factors.
+#'   In the simulation of a batch and four modules of 10 points among 120, it
+#'   finds 4.5 factors on average. The share of the nearest pairs that are
+#'   within a module is then 0.09, while it is 0.34 without adjustment. With
+#'   `num = 1` it is 0.76, and with the true batch 0.78.
+#' * For edges, take few factors, such as the first, and give `clusters`. It
+#'   reports the share of each module's variance that the factors explain, and
+#'   calls a module lost if it is half or more.
+#' * Without a batch, the first factor is a module or noise: `num = 1` lowers
+#'   this share from 0.80 to 0.57 there.
+#' * An outcome with an effect on many points, without `keep`: see above.
+#' * Cell types, ages or stages that many points reflect. They are factors,
+#'   whether they are of interest or not.
+#' * Each factor takes a degree of freedom. With few samples, correlations of
+#'   unrelated points become larger.
+#' * A batch with an effect on few points is not a leading direction. If it is
+#'   recorded, give it as `adjust` itself, which is always better than an
+#'   estimate.
+#'
+#' @param x The points, as for [knn_search()]: a matrix, a container,
+#'   [metafeatures()], or data that are read by blocks.
+#' @param keep `NULL` (default), or an outcome of the samples that must be kept,
+#'   or several in a data frame or a list with names. They are numbers, logical
+#'   values, factors or text of any number of levels, or survival times. They
+#'   must not have missing values. See [nearest_to()] for the order and the
+#'   names.
+#' @param num `"permutation"` (default), or the number of factors.
+#' @param permutations Number of permutations for each factor, 49 by default.
+#'   Fewer than 19 cannot reach a p-value of 0.05.
+#' @param clusters `NULL` (default), or the module of each point, as for
+#'   [module_summary()], to report how much of each module the factors explain.
+#' @param ... [Point options][point_options()] and [run options][run_options()],
+#'   by name, or collected as `options = `. `adjust` and `data` are known
+#'   covariates, for which points are adjusted first. Give the result and these
+#'   covariates together in later calls. `na = "mean"` replaces a missing value
+#'   by the mean of its row. Constant points, and points that the covariates
+#'   explain, do not count.
+#'
+#' @returns A data frame of class `fsknn_factors`. It has a row for each sample,
+#'   in the order of the samples and with their names. It has a column for each
+#'   factor, `factor1` and so on. It has no columns if no factor was found. Its
+#'   sign is that for which the largest entry is positive. Attributes:
+#'   * `share`: the proportion of the variance that each factor explains, of
+#'     points that were adjusted for the covariates and `keep`;
+#'   * `p_value`: of the parallel analysis, the last one that of the first
+#'     factor that does not count. `NULL` for a given number;
+#'   * `num_points`: the number of points that count;
+#'   * `keep`: the names of the kept outcomes, or `NULL`;
+#'   * `modules`, with `clusters`: a data frame of `module`, `size`, `explained`
+#'     and `lost`. `explained` is the mean share of its points' variance that
+#'     the factors explain, and a module is lost from 0.5 on.
+#' @inheritSection knn_search Errors
+#' @references
+#' Buja A, Eyuboglu N (1992). Remarks on parallel analysis. *Multivariate
+#' Behavioral Research* 27(4): 509-540. \doi{10.1207/s15327906mbr2704_2}
+#'
+#' Dobriban E, Owen AB (2019). Deterministic parallel analysis: an improved
+#' method for selecting factors and principal components. *Journal of the Royal
+#' Statistical Society B* 81(1): 163-183. \doi{10.1111/rssb.12301}
+#'
+#' Leek JT, Storey JD (2007). Capturing heterogeneity in gene expression studies
+#' by surrogate variable analysis. *PLoS Genetics* 3(9): e161.
+#' \doi{10.1371/journal.pgen.0030161}
+#' @seealso [point_options()] for `adjust`.
+#' @export
+#' @examples
+#' # A batch that nobody recorded shifts half of the points
+#' x <- matrix(rnorm(200 * 30), 200)
+#' batch <- rep(0:1, each = 15)
+#' x[1:100, ] <- x[1:100, ] + outer(rnorm(100), batch) * 3
+#'
+#' set.seed(1)
+#' factors <- hidden_factors(x)
+#' factors
+#' cor(factors$factor1, batch)
+#'
+#' # Edges without it
+#' edges <- knn_graph(x, k = 3, adjust = factors)
+hidden_factors <- function(x, keep = NULL, num = "permutation", ...,
+                           permutations = 49, clusters = NULL) {
+  check_supplied(x)
+  by_permutation <- identical(num, "permutation")
+  permutations <- check_permutations(permutations) %||% 49L
+  options <- verb_options("hidden_factors", ...)
+  points <- take_points(x, options$input)
+  check_num_features(
+    ncol(points$values), options$metric, "x", points$turned
+  )
+  tell_if_counts(x, points, options$metric)
+  if (!is.null(clusters)) {
+    points$names <- point_names(points)
+    membership <- check_membership(clusters, points)
+    modules <- modules_of(membership, 1)
+  }
+  known <- known_directions(x, points, keep, options, current_env())
+  num_samples <- ncol(points$values)
+  most <- num_samples - ncol(known$basis)
+  if (!by_permutation) {
+    num <- check_num_factors(num, most)
+  }
+  products <- sum_products(points, known$basis, options, current_env())
+  p_value <- NULL
+  if (by_permutation) {
+    p_value <- parallel_analysis(
+      points, known$basis, products$num_points, permutations, options,
+      current_env()
+    )
+    num <- sum(p_value <= 0.05)
+  }
+  factors <- leading_factors(products$gram, num)
+  new_factors(
+    factors, points,
+    list(
+      p_value = p_value, num_points = products$num_points,
+      keep = known$kept,
+      modules = if (!is.null(clusters)) {
+        explained_modules(
+          modules, points, known$basis, factors$vectors, options, current_env()
+        )
+      }
+    )
+  )
+}
+
+# Parallel analysis of more points would take longer and tell little more.
+most_parallel_points <- 1000L
+
+check_num_factors <- function(num, most, call = caller_env()) {
+  if (!is_whole(num)) {
+    given <- describe_value(num)
+    abort_argument(
+      "{.arg num} must be \"permutation\" or the number of factors, not
+       {given}.",
+      call
+    )
+  }
+  check_whole_number(
+    num, "num", 1, most,
+    hint = "The samples have no more directions that are orthogonal to the
+            covariates and to {.arg keep}.",
+    call = call
+  )
+}
+
+# --- covariates and outcomes -------------------------------------------------
+
+# Returns list(basis, kept). `basis` has orthonormal columns: the constant, the
+# covariates and the kept outcomes. `kept` are the names of these, or NULL.
+known_directions <- function(x, points, keep, options, call) {
+  num_samples <- ncol(points$values)
+  search <- list(points = points, options = options)
+  design <- fit_covariates(search, x, NULL, call = call)$values
+  kept <- NULL
+  if (!is.null(keep)) {
+    told <- outcomes_told(keep, x, search, call)
+    kept <- names(told)
+    if (identical(kept, "outcome")) kept <- "keep"
+    design <- cbind(design, do.call(cbind, Map(function(values, label) {
+      kept_design(values, label, points, call)
+    }, unname(told), kept)))
+  }
+  parts <- qr(cbind(rep(1, num_samples), design), tol = 1e-7)
+  if (parts$rank >= num_samples) {
+    abort_argument(
+      c(
+        "{.arg adjust} and {.arg keep} must leave something of the points.",
+        x = "They explain any values of {tally(num_samples, 'sample')}."
+      ),
+      call
+    )
+  }
+  list(
+    basis = qr.Q(parts)[, seq_len(parts$rank), drop = FALSE], kept = kept
+  )
+}
+
+# Returns the columns of an outcome: one for numbers, and an indicator of each
+# level but the first.
+kept_design <- function(values, label, points, call) {
+  arg <- if (label == "keep") label else paste0("keep$", label)
+  check_outcome_type(values, arg, call, levels = "any number of")
+  values <- match_names(values, points$features, arg, "features", call)
+  check_outcome_fits(values, arg, list(points = points), call)
+  if (inherits(values, "Surv")) {
+    values <- martingale_residuals(values, arg, call = call)
+  }
+  if (is_text(values) || is.logical(values)) {
+    values <- levels_of(values)
+  }
+  bad <- which(if (is.factor(values)) is.na(values) else !is.finite(values))
+  if (length(bad) > 0) {
+    abort_argument(
+      c(
+        "{.arg {arg}} must not be missing or infinite.",
+        x = "{tally(length(bad), 'sample')}: {first_few(bad)}."
+      ),
+      call
+    )
+  }
+  frame <- structure(
+    list(values = as_covariate(values, arg, call)),
+    row.names = .set_row_names(length(values)), class = "data.frame"
+  )
+  design_of_frame(
+    list(frame = frame, terms = stats::terms(~ values)), FALSE,
+    seq_along(values)
+  )
+}
+
+# --- the samples' products ---------------------------------------------------
+
+# Returns rows of the points, adjusted for the basis and scaled to length 1.
+# Rows that are constant, or that it explains, are left out.
+adjusted_rows <- function(points, rows, basis, options, call) {
+  values <- points$values
+  values <- if (is_metafeatures(values)) {
+    # Infinite ones are left out, as in a search.
+    cpp_metafeature_rows(keep_metafeatures(values, rows))
+  } else {
+    tile <- read_tile(values, rows, seq_len(ncol(values)), "x", call)
+    filled_rows(tile, rows, points, options, call)
+  }
+  storage.mode(values) <- "double"
+  largest <- apply(abs(values), 1, max)
+  varies <- is.finite(largest) & largest > 0
+  values <- off_basis(
+    values[varies, , drop = FALSE] / largest[varies], basis
+  )
+  length <- sqrt(rowSums(values^2))
+  # Rounding leaves something of rows that are explained.
+  varies <- length > 1e-10
+  values[varies, , drop = FALSE] / length[varies]
+}
+
+# Fills in missing values by the mean of their row, or raises an error.
+filled_rows <- function(values, rows, points, options, call) {
+  wrong <- if (options$na == "mean") is.infinite(values) else !is.finite(values)
+  if (any(wrong)) {
+    at <- rows[[which(rowSums(wrong) > 0)[[1]]]]
+    abort_argument(
+      c(
+        "{.arg x} must have no missing or infinite values.",
+        x = "The first is in {point_side(points)} {at}.",
+        i = if (options$na != "mean" && !any(is.infinite(values))) {
+          "Use {.code na = \"mean\"}, or fill them in."
+        }
+      ),
+      call
+    )
+  }
+  missing <- which(is.na(values), arr.ind = TRUE)
+  values[missing] <- rowMeans(values, na.rm = TRUE)[missing[, 1]]
+  values
+}
+
+off_basis <- function(values, basis) {
+  values - tcrossprod(values %*% basis, basis)
+}
+
+sum_products <- function(points, basis, options, call) {
+  size <- dim(points$values)
+  gram <- matrix(0, size[[2]], size[[2]])
+  num_points <- 0
+  at_once <- max(1, floor(tile_bytes(max_memory_of(options)) / 8 / size[[2]]))
+  stretches <- row_stretches(size[[1]], at_once)
+  bar <- new_split_bar(options$progress, length(stretches), "Products")
+  on.exit(end_bar(bar))
+  for (rows in stretches) {
+    values <- adjusted_rows(points, rows, basis, options, call)
+    gram <- gram + crossprod(values)
+    num_points <- num_points + nrow(values)
+    step_bar(bar, 1)
+  }
+  if (num_points == 0) {
+    abort_argument(
+      "{.arg x} must have a point that is neither constant nor explained by the
+       covariates.",
+      call
+    )
+  }
+  list(gram = gram, num_points = num_points)
+}
+
+leading_factors <- function(gram, num) {
+  parts <- eigen(gram, symmetric = TRUE)
+  vectors <- parts$vectors[, seq_len(num), drop = FALSE]
+  largest <- apply(vectors, 2, function(vector) vector[which.max(abs(vector))])
+  list(
+    vectors = vectors * rep(sign(largest), each = nrow(vectors)),
+    share = (parts$values / sum(diag(gram)))[seq_len(num)]
+  )
+}
+
+# --- parallel analysis -------------------------------------------------------
+
+# Returns the p-values of the factors, up to the first above 0.05.
+parallel_analysis <- function(points, basis, num_points, permutations, options,
+                              call) {
+  rows <- seq_len(nrow(points$values))
+  if (length(rows) > most_parallel_points) {
+    rows <- sort(sample.int(length(rows), most_parallel_points))
+  }
+  values <- adjusted_rows(points, rows, basis, options, call)
+  p_value <- double()
+  while (ncol(basis) < ncol(values) - 1) {
+    left <- off_basis(values, basis)
+    gram <- crossprod(left)
+    observed <- eigen(gram, symmetric = TRUE)
+    share <- observed$values[[1]] / sum(diag(gram))
+    larger <- sum(replicate(permutations, {
+      permuted <- crossprod(off_basis(permute_within_points(left), basis))
+      values <- eigen(permuted, symmetric = TRUE, only.values = TRUE)$values
+      values[[1]] / sum(diag(permuted)) >= share - 1e-12
+    }))
+    p_value <- c(p_value, permutation_p(larger, permutations))
+    if (p_value[[length(p_value)]] > 0.05) {
+      break
+    }
+    basis <- cbind(basis, observed$vectors[, 1])
+  }
+  p_value
+}
+
+# --- the answer --------------------------------------------------------------
+
+# Returns how much of each module's points the factors explain.
+explained_modules <- function(modules, points, basis, factors, options, call) {
+  explained <- vapply(modules$members, function(rows) {
+    values <- adjusted_rows(points, rows, basis, options, call)
+    mean(rowSums((values %*% factors)^2))
+  }, 0)
+  data.frame(
+    module = modules$module, size = lengths(modules$members),
+    explained = explained, lost = explained >= 0.5, stringsAsFactors = FALSE
+  )
+}
+
+new_factors <- function(factors, points, facts) {
+  num <- ncol(factors$vectors)
+  columns <- lapply(seq_len(num), function(at) {
+    values <- factors$vectors[, at]
+    if (is.null(facts$keep)) values else new_protecting(values)
+  })
+  names(columns) <- sprintf("factor%d", seq_len(num))
+  names <- real_names(points$features)
+  structure(
+    columns, row.names = names %||% .set_row_names(nrow(factors$vectors)),
+    class = c("fsknn_factors", "data.frame"), share = factors$share,
+    p_value = facts$p_value, num_points = facts$num_points, keep = facts$keep,
+    modules = facts$modules
+  )
+}
+
+# Values of a factor that protects an outcome. They keep their class in data
+# frames and formulas.
+new_protecting <- function(values) {
+  structure(values, class = c("fsknn_protecting", "numeric"))
+}
+
+#' @export
+`[.fsknn_protecting` <- function(x, ...) {
+  new_protecting(NextMethod())
+}
+
+#' @method format fsknn_protecting
+#' @export
+format.fsknn_protecting <- function(x, ...) {
+  format(as.double(x), ...)
+}
+
+#' @export
+print.fsknn_protecting <- function(x, ...) {
+  print(as.double(x), ...)
+  invisible(x)
+}
+
+# Refuses p-values of outcomes with such factors among the covariates.
+check_not_protecting <- function(covariates, call) {
+  protecting <- covariates$protecting
+  if (length(protecting) == 0) {
+    return(invisible())
+  }
+  abort_argument(
+    c(
+      "{.arg adjust} must not have factors that protect an outcome where
+       p-values are computed.",
+      x = "{.fn hidden_factors} made {.code {protecting}} with {.arg keep}.
+           P-values would be too small.",
+      i = "Use factors without {.arg keep}, or leave out the p-values
+           ({.code permutations = NULL})."
+    ),
+    call
+  )
+}
+
+#' @method format fsknn_factors
+#' @export
+format.fsknn_factors <- function(x, ...) {
+  p_value <- attr(x, "p_value")
+  share <- attr(x, "share")
+  modules <- attr(x, "modules")
+  c(
+    paste0(
+      tally(ncol(x), "hidden factor"), " of ", tally(nrow(x), "sample"), ", ",
+      tally(attr(x, "num_points"), "point")
+    ),
+    if (length(share) > 0) {
+      paste0(
+        "Share of variance: ",
+        paste(vapply(share, format_share, ""), collapse = ", ")
+      )
+    },
+    if (!is.null(p_value)) {
+      paste0(
+        "p of parallel analysis: ", paste(signif(p_value, 2), collapse = ", ")
+      )
+    },
+    if (!is.null(attr(x, "keep"))) {
+      paste0("Kept: ", first_few(attr(x, "keep")), " (no p-values)")
+    },
+    if (any(modules$lost)) {
+      lost <- modules$module[modules$lost]
+      paste0(tally(length(lost), "module"), " lost: ", first_few(lost))
+    }
+  )
+}
+
+#' @export
+print.fsknn_factors <- function(x, ..., n = 6) {
+  cat(format(x), sep = "\n")
+  if (ncol(x) > 0) {
+    print_some(utils::head(as.data.frame(x), n), nrow(x), "sample")
+  }
+  invisible(x)
+}
+
+# data.frame() calls this method, too, and passes further arguments.
+#' @method as.data.frame fsknn_factors
+#' @export
+as.data.frame.fsknn_factors <- function(x, row.names = NULL, optional = FALSE,
+                                        ...) {
+  check_unused(row.names, optional)
+  attributes(x) <- c(
+    attributes(x)[c("names", "row.names")], class = "data.frame"
+  )
+  x
+}

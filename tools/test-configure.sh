@@ -128,7 +128,7 @@ FSKNN_CUDA_ARCH="sm_80, 9.0a"
 expect "two architectures" 1 "compile... 80 90a ptx80" "--with-cuda=$fake"
 
 # Without a word from the user: for the GPUs that are seen, else for all.
-every="compile... 75 80 86 89 90a 100 120 ptx120"
+every="compile... 75 80 90a 100 120 ptx120"
 FSKNN_CUDA_ARCH=all
 expect "all architectures" 1 "$every" "--with-cuda=$fake"
 unset FSKNN_CUDA_ARCH

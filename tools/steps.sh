@@ -12,6 +12,19 @@ note() {
 "
 }
 
+# Seconds of the processors that all commands so far took. `times` is not called in a
+# subshell, which would have its own.
+cpu_seconds() {
+  printed=$(mktemp)
+  times > "$printed"
+  cpu=$(awk 'NR == 2 {
+    gsub("s", "")
+    for (i = 1; i <= 2; i++) { split($i, part, "m"); sum += 60 * part[1] + part[2] }
+    printf "%d", sum
+  }' "$printed")
+  rm -f "$printed"
+}
+
 # step WORDS COMMAND...: a command that passes, fails (any status), or says by
 # status 77 that it could not be run here, with the reason in $reason.
 step() {
@@ -20,11 +33,14 @@ step() {
   echo
   echo "== $words"
   begun=$(now)
+  cpu_seconds
+  cpu_before=$cpu
   reason=
   step_failed=no
   "$@"
   status=$?
-  took="$(($(now) - begun)) s"
+  cpu_seconds
+  took="$(($(now) - begun)) s, $((cpu - cpu_before)) s of processors"
   case $status in
     0)
       passed=$((passed + 1))

@@ -39,7 +39,9 @@ draw <- function(sizes = four, batch = 60, effect = 1.5, levels = 2,
                  follow = 0) {
   x <- matrix(rnorm(num_points * num_samples), num_points)
   module <- rep(seq_along(sizes), sizes)
-  base <- matrix(rnorm(length(sizes) * num_samples), length(sizes))
+  base <- matrix(
+    rnorm(length(sizes) * num_samples), length(sizes), num_samples
+  )
   at <- seq_along(module)
   x[at, ] <- sqrt(0.5) * x[at, ] + sqrt(0.5) * base[module, ]
   module <- c(module, max(0, module) + seq_len(num_points - length(module)))

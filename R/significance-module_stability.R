@@ -36,14 +36,14 @@
 #' noise, the most stable module of the data exceeds all modules of permuted
 #' data about every second time. In a simulation
 #' (`inst/bench/calibration_modules.R`, 40 data sets), 14% to 22% of the modules
-#' of noise did so. Of true modules of 10 points with r = 0.5 among 60 points in
-#' 24 samples, 75% were found and did so, and with r = 0.3 it was 21%. Compare
-#' modules of similar size, and look for a clear difference.
+#' of noise did so. True modules had 10 of 60 points, in 24 samples. With
+#' r = 0.5 within them, 75% were found and did so, and with r = 0.3 it was 21%.
+#' Compare modules of similar size, and look for a clear difference.
 #'
-#' **Whole units.** With `unit`, each draw takes units with all of their samples,
-#' such as donors with all of their cells: see [edge_stability()]. A stable
-#' module is then found in other donors, too. Permuted data are made by exchange
-#' of whole units. With units of unequal size, there are no modules of permuted
+#' **Whole units.** With `unit`, each draw takes units with all of their
+#' samples, such as donors with all of their cells: see [edge_stability()].
+#' Stability then refers to other donors. Permuted data are made by exchange of
+#' whole units. With units of unequal size, there are no modules of permuted
 #' data. Without `unit`, each draw has samples of all donors. In the simulation,
 #' 91% of the modules of noise that differed between donors then exceeded all
 #' modules of permuted data. With `unit` it was 15%.

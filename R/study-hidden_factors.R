@@ -13,9 +13,9 @@
 #' read once and in blocks, so they need not fit in memory.
 #'
 #' **More than chance.** Factors are tested by parallel analysis (Buja and
-#' Eyuboglu 1992), one after another (deflation, see Dobriban and Owen 2019). The
-#' statistic is the share of the leading factor in the variance that the factors
-#' before it left.
+#' Eyuboglu 1992), one after another (deflation, see Dobriban and Owen 2019).
+#' The statistic is the share of the leading factor in the variance that the
+#' factors before it left.
 #'
 #' In each permutation, the
 #' samples of each point's residuals are permuted independently. Then they are
@@ -28,16 +28,17 @@
 #' **Number of factors.** Modules of correlated points are more than chance,
 #' too. `num = "permutation"` takes all factors up to the first one that is not
 #' more than chance, and so removes modules. `num = "dominant"` (default) also
-#' ends at the first factor that does not dominate. A dominant factor explains at
-#' least twice as much variance as the next direction. It does so of all points,
-#' and also of the three quarters of the points that follow it least. (These are
-#' chosen anew for the next direction.) A strong batch that many points follow
-#' is dominant. Several modules of similar size are not, and neither is a module
-#' of few points.
+#' ends at the first factor that does not dominate.
 #'
-#' The ratio of eigenvalues is that of Ahn and Horenstein (2013), who take the
-#' number at which it is largest. The limit of 2 and the three quarters are ours.
-#' They were chosen by simulation.
+#' A dominant factor explains at least twice as much variance as the next
+#' direction. It does so of all points, and also of the three quarters of the
+#' points that follow it least. (These are chosen anew for the next direction.)
+#' A strong batch that many points follow is dominant. Several modules of
+#' similar size are not, and neither is a module of few points.
+#'
+#' Ahn and Horenstein (2013) count factors by the largest ratio of neighbouring
+#' eigenvalues. The limit of 2 and the three quarters are ours. They were chosen
+#' on simulated data like those below.
 #'
 #' **Keeping an outcome.** Factors contain each effect that many points share,
 #' also that of an outcome. `keep` protects it: factors are then estimated from

@@ -6,14 +6,11 @@ print.fsknn_significance <- function(x, ..., n = 10) {
   cat(format_edges_header(x), "\n", sep = "")
   cat_searched(x, points = FALSE)
   cat(paste0(format_significance(x), "\n"), sep = "")
-  # The most significant edges are printed first.
-  by <- x[[significance_column(x)]]
-  print_first_edges(x[order(by), ], n, ...)
+  # The most significant edges are printed first. Columns may have been removed.
+  by <- intersect(c("p_value", "p_permutation"), names(x))
+  shown <- if (length(by) > 0) x[order(x[[by[[1]]]]), ] else x
+  print_first_edges(shown, n, ...)
   invisible(x)
-}
-
-significance_column <- function(x) {
-  intersect(c("p_value", "p_permutation"), names(x))[[1]]
 }
 
 format_significance <- function(x) {

@@ -202,10 +202,7 @@ most_chance_resamples <- 50L
 # with their counts; `others` are further edges. `chance` counts the edges of
 # noise in 0, 1, ... resamples.
 find_stability <- function(search, draw, chance, unit, call) {
-  drawn <- draw_resamples(
-    draw$num_samples, draw$resamples, draw$method, draw$size,
-    unit %||% seq_len(draw$num_samples)
-  )
+  drawn <- draw_samples(draw, unit)
   noise <- if (chance) draw_chance(search, unit)
   least <- max(1L, as.integer(ceiling(
     # In double, 0.07 * 100 exceeds 7.
@@ -257,12 +254,17 @@ measure_others <- function(search, counted, call) {
   )
 }
 
-# Makes the same search on independent points, for some of them. Returns NULL if
-# the points can't be permuted. Units of unequal size can't change places.
-draw_chance <- function(search, unit) {
+# Units of unequal size can't change places, and metafeatures have rows in
+# common.
+can_permute_points <- function(search, unit) {
   sizes <- if (!is.null(unit)) tabulate(unit)
-  if (is_metafeatures(search$points$values) ||
-        length(unique(sizes)) > 1) {
+  !is_metafeatures(search$points$values) && length(unique(sizes)) <= 1
+}
+
+# Makes the same search on independent points, for some of them. Returns NULL if
+# the points can't be permuted.
+draw_chance <- function(search, unit) {
+  if (!can_permute_points(search, unit)) {
     return(NULL)
   }
   asked <- search$request$subset %||% seq_len(nrow(search$points$values))

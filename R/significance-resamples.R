@@ -5,6 +5,14 @@
 
 # --- samples of a resample ---------------------------------------------------
 
+# Returns the samples of each draw. `unit` is from units_of_search(), or NULL.
+draw_samples <- function(draw, unit) {
+  draw_resamples(
+    draw$num_samples, draw$resamples, draw$method, draw$size,
+    unit %||% seq_len(draw$num_samples)
+  )
+}
+
 # Returns the numbers of samples in each resample, ascending. R's generator
 # draws all resamples here. With `unit`, a number for each sample, it draws
 # `size` units with all of their samples.

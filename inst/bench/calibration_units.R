@@ -36,6 +36,25 @@ draw <- function(donors, num_points = 500, cells = 20, between = 1,
   list(x = x, unit = unit, ill = unit > donors)
 }
 
+# Each patient is measured on five days. The outcome and all points drift with
+# the days, and neighbouring days are alike (autoregression, 0.8). The outcome
+# varies within patients, who are exchanged as blocks.
+draw_days <- function(donors, num_points = 50) {
+  series <- function(num) {
+    values <- matrix(rnorm(5 * num), 5)
+    for (day in 2:5) {
+      values[day, ] <- 0.8 * values[day - 1, ] + 0.6 * values[day, ]
+    }
+    values + 1:5 / 2
+  }
+  unit <- rep(seq_len(2 * donors), each = 5)
+  x <- t(array(series(2 * donors * num_points), c(length(unit), num_points)))
+  list(
+    x = x + matrix(rnorm(2 * donors * num_points), num_points)[, unit],
+    unit = unit, ill = as.vector(series(2 * donors))
+  )
+}
+
 # The smallest family-wise p-value, the smallest possible, and counts by fdr.
 near <- function(data, unit = NULL, ...) {
   found <- nearest_to(
@@ -118,6 +137,10 @@ designs <- list(
     cells = c(5, 40, 10, 25)
   ),
   list(
+    what = "nearest_to(), 50 genes on 5 days, outcome varies", ask = near,
+    draw = draw_days
+  ),
+  list(
     what = "module_summary(), 20 modules of 25 genes", ask = modules, sets = 0.5
   ),
   list(
@@ -141,8 +164,10 @@ run <- function(one, donors) {
   set.seed(17)
   num <- round(num_sets * (if (is.null(one$sets)) 1 else one$sets))
   found <- lapply(seq_len(num), function(set) {
-    of_draw <- names(one) %in% names(formals(draw))
-    data <- do.call(draw, c(list(donors), one[of_draw]))
+    from <- if (is.null(one$draw)) draw else one$draw
+    data <- do.call(from, c(
+      list(donors), one[names(one) %in% names(formals(from))]
+    ))
     list(one$ask(data, data$unit), if (set <= 100) one$ask(data))
   })
   is_error <- grepl("error", one$what)

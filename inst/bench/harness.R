@@ -295,6 +295,20 @@ store_rows <- function(folder, file, rows, key, sort = identity,
   utils::write.csv(sort(rows), path, row.names = FALSE)
 }
 
+# Calls `one` with the number of each data set, from a seed of its own. The
+# number of cores does not change the answers. An error in one set is an error.
+over_sets <- function(num_sets, cores, seed, one) {
+  sets <- parallel::mclapply(seq_len(num_sets), function(set) {
+    set.seed(1e5 * seed + set)
+    one(set)
+  }, mc.cores = cores)
+  failed <- vapply(sets, inherits, NA, "try-error")
+  if (any(failed)) {
+    stop(sets[[which(failed)[[1]]]])
+  }
+  sets
+}
+
 store_table <- function(folder, file, table) {
   if (!is.null(folder)) {
     utils::write.csv(table, file.path(folder, file), row.names = FALSE)

@@ -323,6 +323,7 @@ test_that("prints, summaries and pictures say what was tested", {
   expect_output(print(found, n = 1), "BH over 780 pairs")
   expect_output(print(found, n = 1), "19 permutations")
   expect_output(print(found, n = 1), "g1 g2")
+  expect_output(print(found[c("from", "to", "distance")], n = 1), "g1")
   told <- summary(found)
   expect_identical(
     unname(told$counts["p_value", "<= 0.05"]), sum(found$p_value <= 0.05) + 0

@@ -208,6 +208,42 @@ test_that("a real module is more stable than those of permuted data", {
   expect_output(print(found), "Chance: .* of permuted data")
 })
 
+test_that("draws take whole units", {
+  skip_if_not_installed("igraph")
+  x <- module_rows()
+  ask <- function(x, cluster = louvain, ...) {
+    withr::with_seed(2, module_stability(x, cluster, k = 4, resamples = 6, ...))
+  }
+  # Units of repeated samples have the correlations of single samples.
+  unit <- rep(letters[1:24], each = 3)
+  for (method in c("subsample", "bootstrap")) {
+    alone <- ask(x, method = method)
+    units <- ask(x[, rep(1:24, each = 3)], method = method, unit = unit)
+    for (part in c("modules", "points", "memberships", "chance")) {
+      expect_equal(units[[part]], alone[[part]])
+    }
+  }
+  expect_output(print(units), "of 24 of 24 units", fixed = TRUE)
+  # Each graph is that of the samples of half of the units, of any size.
+  unit <- rep(c("d", "a", "c", "b", "f", "e"), c(2, 6, 3, 5, 4, 4))
+  columns <- c(24:13, 1:12)
+  seen <- list()
+  found <- ask(x[, columns], function(edges) {
+    seen[[length(seen) + 1]] <<- edges
+    rep(1:2, 30)
+  }, unit = unit[columns])
+  drawn <- withr::with_seed(2, replicate(6, sample.int(6, 3), simplify = FALSE))
+  of <- unique(unit[columns])
+  for (at in 1:6) {
+    samples <- which(unit[columns] %in% of[drawn[[at]]])
+    expect_identical(seen[[at + 1]], knn_graph(x[, columns[samples]], 4))
+  }
+  expect_null(found$chance)
+  expect_wrong(as.data.frame(found, what = "chance"), "units differ in size")
+  expect_wrong(ask(x, unit = unit, fraction = 0.95), "fraction")
+  expect_wrong(ask(x, unit = 1:3), "unit")
+})
+
 test_that("wrong arguments and clusters are explained", {
   x <- module_rows()
   expect_wrong(module_stability(x, "louvain"), "must be a function")

@@ -101,10 +101,12 @@ test_that("points may be of any kind, in blocks, and scaled by anything", {
 
 test_that("the number of factors is by parallel analysis", {
   data <- shifted_points()
-  found <- withr::with_seed(3, hidden_factors(data$x, permutations = 19))
-  expect_gte(ncol(found), 1)
+  found <- withr::with_seed(
+    3, hidden_factors(data$x, num = "permutation", permutations = 19)
+  )
+  expect_gte(ncol(found), 2)
   expect_gt(abs(stats::cor(found$factor1, data$batch)), 0.95)
-  p <- attr(found, "p_value")
+  p <- attr(found, "tested")$p_value
   expect_length(p, ncol(found) + 1)
   # By definition, with the permutations of the same seed.
   basis <- matrix(1 / sqrt(24), 24, 1)
@@ -126,7 +128,9 @@ test_that("the number of factors is by parallel analysis", {
   })
   # Noise has none in most data sets, and a known batch is none.
   none <- withr::with_seed(4, vapply(1:20, function(set) {
-    ncol(hidden_factors(random_matrix(60, 14, set), permutations = 19))
+    ncol(hidden_factors(
+      random_matrix(60, 14, set), num = "permutation", permutations = 19
+    ))
   }, 1L))
   expect_lte(sum(none > 0), 4)
   known <- withr::with_seed(
@@ -139,6 +143,54 @@ test_that("the number of factors is by parallel analysis", {
     knn_graph(data$x, 2, adjust = known)$to, knn_graph(data$x, 2)$to
   )
   expect_output(print(known), "0 hidden factors")
+})
+
+# The variance of two directions, of all rows and of most of them.
+naive_dominance <- function(rows, first, second) {
+  squares <- lapply(list(first, second), function(direction) {
+    vapply(seq_len(nrow(rows)), function(row) {
+      sum(rows[row, ] * direction)^2
+    }, 0)
+  })
+  of_most <- lapply(squares, function(one) {
+    one[rank(one, ties.method = "first") <= ceiling(0.75 * length(one))]
+  })
+  c(
+    sum(squares[[1]]) / sum(squares[[2]]),
+    sum(of_most[[1]]) / sum(of_most[[2]])
+  )
+}
+
+test_that("dominant factors are those of most points", {
+  data <- shifted_points()
+  found <- withr::with_seed(3, hidden_factors(data$x))
+  expect_identical(names(found), "factor1")
+  expect_gt(abs(stats::cor(found$factor1, data$batch)), 0.95)
+  all <- naive_factors(data$x, 3)
+  tested <- attr(found, "tested")
+  expect_equal(
+    as.matrix(tested[c("times_all", "times_most")]), rbind(
+      naive_dominance(all$rows, all$vectors[, 1], all$vectors[, 2]),
+      naive_dominance(all$rows, all$vectors[, 2], all$vectors[, 3])
+    ), ignore_attr = TRUE
+  )
+  expect_true(all(tested[1, -1] >= 2) && any(tested[2, -1] < 2))
+  expect_output(print(found), "Tested: p = 0.02 \\([0-9.]+ times the next\\), p = ")
+  # A module of a fifth of the points is more than chance, but not dominant.
+  module <- data$x[c(101:110, 116:150), ]
+  module[1:10, ] <- rep(data$x[101, ], each = 10) + 0.3 * module[36:45, ]
+  expect_gt(ncol(withr::with_seed(
+    3, hidden_factors(module, num = "permutation")
+  )), 0)
+  found <- withr::with_seed(3, hidden_factors(module))
+  expect_identical(ncol(found), 0L)
+  expect_gt(attr(found, "tested")$times_all, 2)
+  # Several modules are not, even if all points are in one.
+  withr::local_seed(5)
+  base <- matrix(stats::rnorm(10 * 24), 10)[rep(1:10, each = 12), ]
+  covered <- base + matrix(stats::rnorm(120 * 24), 120)
+  expect_identical(ncol(hidden_factors(covered)), 0L)
+  expect_gt(ncol(hidden_factors(covered, num = "permutation")), 3)
 })
 
 test_that("modules that the factors explain are reported", {
@@ -216,7 +268,7 @@ test_that("p-values are refused where factors protect an outcome", {
 
 test_that("wrong arguments are explained", {
   x <- shifted_points()$x
-  expect_wrong(hidden_factors(x, num = "all"), "permutation")
+  expect_wrong(hidden_factors(x, num = "all"), "dominant.*permutation")
   expect_wrong(hidden_factors(x, num = 0), "num")
   expect_wrong(hidden_factors(x, num = 24), "between 1 and 23")
   expect_wrong(hidden_factors(x, keep = 1:5, num = 1), "keep")

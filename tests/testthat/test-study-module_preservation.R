@@ -306,3 +306,33 @@ test_that("results print and convert", {
     as.data.frame(found, what = "statistics"), found$statistics
   )
 })
+
+test_that("modules that are not in x_test are called at their level", {
+  num_sets <- if (is_long()) 400 else 120
+  module <- c(rep(1:3, c(5, 5, 12)), rep(NA, 38))
+  p_value <- withr::with_seed(11, replicate(num_sets, {
+    x <- matrix(stats::rnorm(60 * 12), 60)
+    for (of in 1:3) {
+      x[which(module == of), ] <- x[which(module == of), ] +
+        rep(stats::rnorm(12), each = sum(module == of, na.rm = TRUE))
+    }
+    # Other modules, and a factor that half of the points follow.
+    x_test <- x[, 12:1][sample(60), ] + 2 * outer(
+      sample(0:1, 60, TRUE), stats::rnorm(12)
+    )
+    module_preservation(
+      module, x, x_test, permutations = 19, num_threads = 1
+    )$modules$p_value
+  }))
+  for (level in c(0.05, 0.2, 0.5)) {
+    expect_lte(
+      sum(p_value[1, ] <= level), stats::qbinom(1 - 1e-4, num_sets, level)
+    )
+    expect_gte(
+      sum(p_value[1, ] <= level), stats::qbinom(1e-4, num_sets, level)
+    )
+    expect_lte(
+      sum(p_value[3, ] <= level), stats::qbinom(1 - 1e-4, num_sets, level)
+    )
+  }
+})

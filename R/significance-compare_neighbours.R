@@ -266,6 +266,7 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
     "Groups may differ in the means of points, which other metrics see."
   )
   check_adjusts_groups(options)
+  options$weighting <- weigh_p(x, options, !is.null(permutations), permutations)
   options$in_memory <- TRUE
   # Ties concern the lists of each group: see check_group_values().
   taken <- take_two_groups(
@@ -431,10 +432,11 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
   points <- points_of_contrast(found$points, search)
   if (!is.null(drawn)) {
     strata <- taken$strata[samples]
+    kind <- search$options$weighting$kind
     values <- if (is.null(designs)) {
-      standardise_groups(values, labels, strata, weights)
+      standardise_groups(values, labels, strata, weights, kind)
     } else {
-      residuals_of_groups(values, labels, designs, strata, weights)
+      residuals_of_groups(values, labels, designs, strata, weights, kind)
     }
     if (taken$relabelled$kind == "units") {
       restore <- function(values) {
@@ -447,14 +449,13 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
       }
     }
     permuted <- permuted_contrasts(values, labels, drawn, task, edges, call)
-    of_rbo <- point_p_values(points$rbo, permuted$rbo, FALSE)
-    of_change <- point_p_values(points$change, permuted$change, TRUE)
-    points$rbo_expected <- of_rbo$expected
-    points$rbo_expected[is.na(points$rbo)] <- NA
-    points$p_rbo <- of_rbo$p_value
-    points$p_rbo_adjusted <- of_rbo$p_adjusted
-    points$p_change <- of_change$p_value
-    points$p_change_adjusted <- of_change$p_adjusted
+    of_points <- point_p_values(points, permuted)
+    there <- !is.na(points$rbo)
+    points$rbo_expected <- replace(permuted$rbo, !there, NA)
+    points$lost_expected <- replace(of_points$lost, !there, NA)
+    points$gained_expected <- replace(of_points$gained, !there, NA)
+    points$p_value <- of_points$p_value
+    points$p_adjusted <- of_points$p_adjusted
     edges$p_value <- permutation_p(permuted$edges_beyond, ncol(drawn))
     edges$p_adjusted <- p_of_largest(abs(edges$change), permuted$largest)
   }
@@ -490,7 +491,7 @@ points_of_contrast <- function(found, search) {
     rbo = ifelse(is.nan(found$rbo), NA, found$rbo),
     correlation_1 = ifelse(is.nan(found$mean_1), NA, found$mean_1),
     correlation_2 = ifelse(is.nan(found$mean_2), NA, found$mean_2),
-    change = ifelse(is.nan(found$mean_1), NA, found$mean_2 - found$mean_1),
+    lost = found$lost, gained = found$gained,
     stringsAsFactors = FALSE
   )
 }

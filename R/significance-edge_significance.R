@@ -260,12 +260,31 @@ edge_significance <- function(edges, x, ...,
   tested <- list(p_adjust = p_adjust, permutations = permutations)
   tested$num_units <- if (!is.null(unit)) max(unit)
   added <- NULL
-  if (has_correlation(options$metric) && is.null(unit)) {
+  has_t <- has_correlation(options$metric) && is.null(unit)
+  tails <- if (has_t) tails_of(search)
+  # Pairs with samples of their own have no common distribution of r.
+  counts <- !is.null(tails) && !is.null(permutations) &&
+    !has_own_samples(search)
+  tell_tails(tails, search$request$metric, if (counts) {
+    "{.code p_value} comes from the permutations instead."
+  } else if (is.null(permutations)) {
+    "Give {.arg permutations}, such as 100."
+  } else {
+    "Use {.code p_permutation}."
+  })
+  if (has_t) {
     added <- p_of_correlations(pairs, search, p_adjust)
     tested$num_pairs <- count_all_pairs(search)
   }
   if (!is.null(permutations)) {
-    null <- permute_and_search(search, permutations, unit, current_env())
+    limits <- if (counts) limits_of_pairs(pairs)
+    null <- permute_and_search(
+      search, permutations, unit, limits, current_env()
+    )
+    if (counts) {
+      added <- p_over_pairs(pairs, null, tested, search)
+      tested$by_permutation <- TRUE
+    }
     if (has_own_samples(search)) {
       pairs$limit <- p_without_missing(
         r_of_distance(as_small(pairs$distance, TRUE), sign),
@@ -484,6 +503,30 @@ p_of_correlations <- function(pairs, search, p_adjust) {
     p_adjusted = adjust_listed(p, count_all_pairs(search), p_adjust)
   )
 }
+
+# The p-value is the share of all permuted pairs that are as near. In the
+# permutations of a point by itself, all orders of its samples are equally
+# likely.
+p_over_pairs <- function(pairs, null, tested, search) {
+  at <- findInterval(
+    as_small(pairs$distance, TRUE), null$limits, left.open = TRUE
+  ) + 1
+  p <- permutation_p(null$nearer[at], tested$num_pairs * tested$permutations)
+  list(
+    p_value = p,
+    p_adjusted = adjust_listed(p, tested$num_pairs, tested$p_adjust)
+  )
+}
+
+# Returns distances at which permuted pairs are counted: those of the pairs, or
+# of many pairs some, closer for the nearest. A pair takes the next larger one.
+limits_of_pairs <- function(pairs) {
+  distance <- sort(as_small(pairs$distance, TRUE))
+  ranks <- exp(seq(0, log(length(distance)), length.out = most_limits))
+  unique(distance[unique(round(ranks))])
+}
+
+most_limits <- 1000
 
 # Counts the pairs of points that are not isolated.
 count_all_pairs <- function(search) {

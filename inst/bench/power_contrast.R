@@ -106,8 +106,8 @@ designs <- designs[designs$name %in% names(designs_to_run(
 )), ]
 RNGkind("L'Ecuyer-CMRG")
 rows <- lapply(seq_len(nrow(designs)), function(at) {
-  set.seed(13)
   sets <- parallel::mclapply(seq_len(num_sets), function(set) {
+    set.seed(set)
     one_set(designs[at, ])
   }, mc.cores = cores)
   means <- colMeans(do.call(rbind, sets))

@@ -24,6 +24,9 @@
 #' points has ties, they come from t. With `na = "pairwise"`, they are somewhat
 #' too large for pairs that lack samples.
 #'
+#' If Pearson's correlation has heavy tails (see *Skewed values*), and there are
+#' `permutations`, `p_value` and `p_adjusted` come from these instead.
+#'
 #' `p_value` is valid only for a pair that was chosen in advance. The edges were
 #' selected because their points are near, so use `p_adjusted` for them.
 #'
@@ -101,6 +104,26 @@
 #' freedom as the data. The null hypothesis is that the points are independent
 #' given the covariates, with errors of equal variance.
 #'
+#' @section Skewed values:
+#' Student's t is too small in the far tail for skewed values, for outliers and
+#' for many zeros. A message (class `fsknn_tails`) says so. It is shown if the
+#' skewness of r, or the share by which its fourth moment is too large, exceeds
+#' 0.15 or 0.05. Both follow from the moments of the rows, over all orders of
+#' the samples (Pitman 1937), and are means over at most 1,000 rows. Under
+#' `"spearman"`, they are those of rows with ties. There is no message under
+#' `"bicor"`.
+#'
+#' TAILS_TEXT
+#'
+#' With `permutations`, the p-value of an edge is then the share of *all* pairs
+#' of all permutations that are as near, (b + 1) / (B m + 1) for m pairs. So it
+#' can be far smaller than 1 / B, and `p_adjusted` can be 1 / B or less. Of many
+#' edges, an edge may be compared at a slightly larger distance. Edges are in
+#' order of distance, and the adjusted values hold over all pairs. If some points
+#' have heavier tails than others, the p-values of *their* edges are too small,
+#' and those of other edges too large. With `na = "pairwise"`, they stay those of
+#' t. EDGES_TEXT
+#'
 #' @section Edges explained by a common neighbour:
 #' If A regulates B, and B regulates C, A and C are correlated, too. So are all
 #' targets of a hub.
@@ -136,8 +159,9 @@
 #' limited to the range from -1 to 1.
 #'
 #' @section What is not controlled:
-#' * Heavy tails. P-values by Student's t need values that are nearly normal,
-#'   and the smallest of many p-values need it most. We simulated 40 independent
+#' * Heavy tails, if there are no `permutations`. P-values by Student's t need
+#'   values that are nearly normal, and the smallest of many p-values need it
+#'   most. We simulated 40 independent
 #'   points over 20 samples with heavy tails (t, 3 degrees of freedom). With
 #'   `"bonferroni"` at 0.05, 21% of data sets have a false pair. With
 #'   `"spearman"`, or with `p_permutation`, it is at most 5%.
@@ -200,6 +224,10 @@
 #' Phipson B, Smyth GK (2010). Permutation p-values should never be zero.
 #' *Statistical Applications in Genetics and Molecular Biology* 9: 39.
 #' \doi{10.2202/1544-6115.1585}
+#'
+#' Pitman EJG (1937). Significance tests which may be applied to samples from
+#' any populations. II. The correlation coefficient test. *Supplement to the
+#' Journal of the Royal Statistical Society* 4: 225-232. \doi{10.2307/2983647}
 #'
 #' Reverter A, Chan EKF (2008). Combining partial correlation and an information
 #' theory approach to the reversed engineering of gene co-expression networks.

@@ -119,7 +119,10 @@
 #' covariates. With `na = "pairwise"`, n is the number of samples of each pair.
 #'
 #' Student's t assumes values that are nearly normal, above all for few samples
-#' or groups of unequal size. `p_adjusted` does not. Without `adjust`, `p_value`
+#' or groups of unequal size. `p_adjusted` does not. A message (class
+#' `fsknn_tails`) says if points and outcome are so skewed, or have such outliers
+#' or ties, that `p_value` and `fdr` may be far too small: see *Skewed values*
+#' in [edge_significance()]. Without `adjust`, `p_value`
 #' and `fdr` ignore `strata`: if batches shift points and outcome, `adjust` for
 #' the batch. They then assume the same spread in all batches, which
 #' `p_adjusted` does not.

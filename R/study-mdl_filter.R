@@ -293,7 +293,8 @@ describe_chance <- function(x) {
   if (is.null(x$chance)) {
     return(NULL)
   }
-  mean <- mean(x$chance)
+  # All relabellings include the data.
+  mean <- mean(c(x$chance, if (x$relabelled$all) sum(x$keep)))
   c(
     paste0(
       "By chance: ", format(mean, digits = 3), " (mean of ",

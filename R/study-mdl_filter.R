@@ -22,9 +22,10 @@
 #'
 #' @section Rows of pure noise:
 #' The criterion is not a test, and some rows without any relation to the class
-#' are kept. MDL_SHARES (`inst/bench/calibration_mdl.R`).
-#' A row without a cut may still be related to the class: no cut is worth its
-#' description.
+#' are kept. With two equal classes of normal values, it keeps about 10% of such
+#' rows with 6 samples, 2.5% with 20 and 0.3% with 296
+#' (`inst/bench/calibration_mdl.R`). A row without a cut may still be related to
+#' the class: no cut is worth its description.
 #'
 #' With `permutations`, the classes of the samples are permuted, and all rows are
 #' divided again each time. `chance` has the number of rows that are kept in

@@ -113,7 +113,8 @@
 #' `"spearman"`, they are those of rows with ties. There is no message under
 #' `"bicor"`.
 #'
-#' TAILS_TEXT
+#' Beyond these limits, p-values of 1e-4 are some three times too frequent, or
+#' more. `inst/bench/calibration_tails.R` counts them for 14 distributions.
 #'
 #' With `permutations`, the p-value of an edge is then the share of *all* pairs
 #' of all permutations that are as near, (b + 1) / (B m + 1) for m pairs. So it
@@ -122,7 +123,7 @@
 #' order of distance, and the adjusted values hold over all pairs. If some points
 #' have heavier tails than others, the p-values of *their* edges are too small,
 #' and those of other edges too large. With `na = "pairwise"`, they stay those of
-#' t. EDGES_TEXT
+#' t. `inst/bench/calibration_edges.R` simulates lognormal values and counts.
 #'
 #' @section Edges explained by a common neighbour:
 #' If A regulates B, and B regulates C, A and C are correlated, too. So are all

@@ -38,8 +38,8 @@ tails_of <- function(search, outcomes = NULL) {
 
 rows_for_tails <- 1000
 
-# Beyond these, inst/bench/calibration_tails.R finds at least twice as many
-# p-values of 1e-4 as there should be.
+# Beyond these, inst/bench/calibration_tails.R finds some three times as many
+# p-values of 1e-4 as there should be, or more.
 most_skew <- 0.15
 most_kurtosis <- 0.05
 

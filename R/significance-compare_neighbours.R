@@ -3,8 +3,8 @@
 #' Builds the kNN graph within each of two groups of samples. For each point, it
 #' reports how far the two lists of neighbours agree, and how much nearer the
 #' neighbours in one group are there than in the other group. For each edge, it
-#' reports how much the correlation changes. P-values come from permutations of the groups, each
-#' followed by a new search.
+#' reports how much the correlation changes. P-values come from permutations of
+#' the groups, each followed by a new search.
 #'
 #' @details
 #' **Statistics of a point.** Let A and B be its lists of k neighbours in the
@@ -50,9 +50,9 @@
 #' edges of pure noise significant.
 #'
 #' **P-values.** All are (b + 1) / (B + 1), where b of the B permutations are at
-#' least as extreme as the data (Phipson and Smyth 2010). For a point, `lost` and
-#' `gained` are standardised by their own means and standard deviations, over
-#' all permutations and the observed value. The larger of the two counts.
+#' least as extreme as the data (Phipson and Smyth 2010). For a point, `lost`
+#' and `gained` are standardised by their own means and standard deviations,
+#' over all permutations and the observed value. The larger of the two counts.
 #' * `p_value`: b counts the permutations in which the point is as extreme.
 #' * `p_adjusted` controls the family-wise error rate. b counts the permutations
 #'   in which any point is as extreme (Westfall and Young 1993). Ranks in place
@@ -164,20 +164,24 @@
 #' @section Power:
 #' We simulated 500 points with k = 10 and 99 permutations, where points of a
 #' module have a correlation of 0.6 (`inst/bench/power_contrast.R`; 6 data sets
-#' of each kind). If a module of 10 points dissolves in one group, no point has a
-#' `p_adjusted` of at most 0.05 with 10 and 10 samples, 35% of the points have
-#' with 20 and 20, and all with 40 and 40. Of a module of 40 points, these are
-#' 7%, 92% and 100%.
+#' of each kind). The table has the points of a module that have a `p_adjusted`
+#' of at most 0.05, if it dissolves in one group:
 #'
-#' Points that join another module are found less often. If 40 points join one of
-#' 20, they keep each other as neighbours, and 7% are found with 40 and 40
+#' | samples | module of 10 points | module of 40 points |
+#' | --- | --- | --- |
+#' | 10 and 10 | 0% | 7% |
+#' | 20 and 20 | 35% | 92% |
+#' | 40 and 40 | 100% | 100% |
+#'
+#' Points that join another module are found less often. If 40 points join one
+#' of 20, they keep each other as neighbours, and 7% are found with 40 and 40
 #' samples. A single hub that leaves one module for another is found in half of
 #' the data sets there, and in none with 20 and 20.
 #'
 #' Some points are significant only because many of their neighbours have
 #' changed. With 40 and 40 samples, 1 other point is found beside the module of
-#' 10 points that dissolves, and 15 beside the module of 40. Look at the edges of
-#' a point to see which of its neighbours were lost.
+#' 10 points that dissolves, and 15 beside the module of 40. Look at the edges
+#' of a point to see which of its neighbours were lost.
 #'
 #' A large p-value is no evidence that a point keeps its neighbours.
 #'

@@ -139,11 +139,11 @@ constant_in_either <- function(values, columns, at_risk) {
   at_risk[is_constant(columns[[1]]) | is_constant(columns[[2]])]
 }
 
-# Returns the statistics of permutations: lost and gained have a column for each,
-# and rbo is the mean over all. `largest` has, for each permutation, the largest
-# difference of all edges. `edges_beyond` counts, for each observed edge, the
-# permutations that were at least as extreme at its point. `edges` is from
-# edges_of_contrast().
+# Returns the statistics of permutations: lost and gained have a column for
+# each, and rbo is the mean over all. `largest` has, for each permutation, the
+# largest difference of all edges. `edges_beyond` counts, for each observed
+# edge, the permutations that were at least as extreme at its point. `edges` is
+# from edges_of_contrast().
 #
 # Permutations move samples to other groups. With covariates, `values` are
 # residuals, which move to the places of other samples. Groups and covariates

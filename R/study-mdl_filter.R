@@ -27,8 +27,8 @@
 #' (`inst/bench/calibration_mdl.R`). A row without a cut may still be related to
 #' the class: no cut is worth its description.
 #'
-#' With `permutations`, the classes of the samples are permuted, and all rows are
-#' divided again each time. `chance` has the number of rows that are kept in
+#' With `permutations`, the classes of the samples are permuted, and all rows
+#' are divided again each time. `chance` has the number of rows that are kept in
 #' each permutation. The quotient of its mean and the number of rows kept
 #' estimates the share of noise among them. If there are no more ways to assign
 #' the classes to the samples than `permutations`, each is used once.

@@ -5,13 +5,13 @@
 #     [--only=TEXT]
 #
 # prints a table, and stores it in FOLDER as calibration-edges.csv. A data set
-# takes some 0.3 CPU seconds. --only runs designs whose names have this text, and
-# keeps the other stored rows. Each data set has its own seed.
+# takes some 0.3 CPU seconds. --only runs designs whose names have this text,
+# and keeps the other stored rows. Each data set has its own seed.
 #
 # In the table, of each design, shares of data sets:
 #   at_0.05 to at_0.5   in which what the row names is at most 0.05, 0.2, 0.5:
 #     pair        p_value of two points chosen in advance, which are independent
-#     point       p_from of the nearest neighbour of one point, chosen in advance
+#     point       p_from of the nearest neighbour of a point chosen in advance
 #     any edge    the smallest p_permutation of two points that are independent
 #     Bonferroni  the smallest p_adjusted of such, by "bonferroni"
 #     Bonferroni, permuted  the same with permutations, from which p_value comes
@@ -76,8 +76,9 @@ designs <- list(
   "modules, lognormal, Pearson" = list(
     draw = function() exp(modules(noise())), metric = "pearson", module = module
   ),
-  "modules, Pearson" =
-    list(draw = function() modules(noise()), metric = "pearson", module = module),
+  "modules, Pearson" = list(
+    draw = function() modules(noise()), metric = "pearson", module = module
+  ),
   "modules, Euclidean" = list(
     draw = function() modules(noise()), metric = "euclidean", module = module
   )

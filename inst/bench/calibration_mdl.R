@@ -5,8 +5,8 @@
 #     [--only=TEXT]
 #
 # prints a table, and stores it in FOLDER as calibration-mdl.csv. A data set
-# takes some 1.2 CPU seconds on average. --only runs designs whose names have this text, and
-# keeps the other stored rows. Each data set has its own seed.
+# takes some 1.2 CPU seconds on average. --only runs designs whose names have
+# this text, and keeps the other stored rows. Each data set has its own seed.
 #
 # In the table, for each design:
 #   kept     the share of 1,000 rows of noise that are kept

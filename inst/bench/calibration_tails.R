@@ -4,10 +4,10 @@
 #   Rscript inst/bench/calibration_tails.R [DATA SETS] [CORES] [FOLDER]
 #     [--only=TEXT]
 #
-# prints a table, and stores it in FOLDER as calibration-tails.csv. A data set is
-# one of 1,000 points, and takes some 0.3 CPU seconds. --only runs designs whose
-# names have this text, and keeps the other stored rows. Each data set has its
-# own seed.
+# prints a table, and stores it in FOLDER as calibration-tails.csv. A data set
+# is one of 1,000 points, and takes some 0.3 CPU seconds. --only runs designs
+# whose names have this text, and keeps the other stored rows. Each data set has
+# its own seed.
 #
 # In the table, for each distribution and number of samples:
 #   skew, kurtosis   means of the two moments of r beyond those of normal values

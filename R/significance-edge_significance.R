@@ -117,14 +117,14 @@
 #' more. `inst/bench/calibration_tails.R` counts them for 14 distributions.
 #'
 #' With `permutations`, the p-value of an edge is then the share of *all* pairs
-#' of all permutations that are as near, (b + 1) / (B m + 1) for m pairs. So it
-#' can be far smaller than 1 / B, and `p_adjusted` can be 1 / B or less. Of many
-#' edges, an edge may be compared at a slightly larger distance. Edges are in
-#' order of distance, and the adjusted values hold over all pairs. If some
-#' points have heavier tails than others, the p-values of *their* edges are too
-#' small, and those of other edges too large. With `na = "pairwise"`, they stay
-#' those of t. `inst/bench/calibration_edges.R` simulates lognormal values and
-#' counts.
+#' of all permutations that are as near. If these are b, it is (b + 1) / (B m +
+#' 1) for m pairs. So it can be far smaller than 1 / B. Of many edges, an edge
+#' may be compared at a slightly larger distance.
+#'
+#' If some points have heavier tails than others, the p-values of *their* edges
+#' are too small, and those of other edges too large. With `na = "pairwise"`,
+#' they stay those of t. `inst/bench/calibration_edges.R` simulates lognormal
+#' values and counts.
 #'
 #' @section Edges explained by a common neighbour:
 #' If A regulates B, and B regulates C, A and C are correlated, too. So are all

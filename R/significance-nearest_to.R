@@ -120,11 +120,12 @@
 #'
 #' Student's t assumes values that are nearly normal, above all for few samples
 #' or groups of unequal size. `p_adjusted` does not. A message (class
-#' `fsknn_tails`) says if points and outcome are so skewed, or have such
-#' outliers or ties, that `p_value` and `fdr` may be far too small: see *Skewed
-#' values* in [edge_significance()]. Without `adjust`, `p_value` and `fdr`
-#' ignore `strata`: if batches shift points and outcome, `adjust` for the batch.
-#' They then assume the same spread in all batches, which `p_adjusted` does not.
+#' `fsknn_tails`) says if `p_value` and `fdr` may be far too small, because
+#' points and outcome are skewed: see *Skewed values* in [edge_significance()].
+#'
+#' Without `adjust`, `p_value` and `fdr` ignore `strata`: if batches shift
+#' points and outcome, `adjust` for the batch. They then assume the same spread
+#' in all batches, which `p_adjusted` does not.
 #'
 #' @section P-values with weights:
 #' A correlation depends only on the proportions of `weights`. A p-value depends

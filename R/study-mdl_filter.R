@@ -40,9 +40,8 @@
 #' equal values has smaller gains by chance. Its p-value is then too large, and
 #' those of other rows may be somewhat too small.
 #'
-#' `fdr` is the p-value adjusted
-#' over all rows by Benjamini and Hochberg (1995). With B permutations it is at
-#' least 1 / (B + 1).
+#' `fdr` is the p-value adjusted over all rows by Benjamini and Hochberg (1995).
+#' With B permutations it is at least 1 / (B + 1).
 #'
 #' The null hypothesis is that every order of the classes is equally likely, so
 #' samples must be independent.

@@ -33,12 +33,12 @@
 #' estimates the share of noise among them. If there are no more ways to assign
 #' the classes to the samples than `permutations`, each is used once.
 #'
-#' The `p_value` of a row is a share of the information gains of all rows, in
-#' the data and in all permutations: those at least as large. It is 1 without a
-#' cut. Rows without equal values have the same distribution of gains if the
-#' class does not matter, so they are compared with each other. A row with many
-#' equal values has smaller gains by chance. Its p-value is then too large, and
-#' those of other rows may be somewhat too small.
+#' The `p_value` of a row compares its information gain with those of all rows,
+#' in the data and in all permutations. It is the share of gains at least as
+#' large, and 1 without a cut. Rows without equal values have the same
+#' distribution of gains if the class does not matter, so they are compared with
+#' each other. A row with many equal values has smaller gains by chance. Its
+#' p-value is then too large, and those of other rows may be somewhat too small.
 #'
 #' `fdr` is the p-value adjusted over all rows by Benjamini and Hochberg (1995).
 #' With B permutations it is at least 1 / (B + 1).

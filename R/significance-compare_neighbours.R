@@ -161,10 +161,11 @@
 #' No false-discovery rate is given. With B permutations no p-value is below 1 /
 #' (B + 1), and thousands of points would need smaller ones.
 #'
-#' @section Power: We simulated 500 points with k = 10 and 99 permutations
-#'   (`inst/bench/power_contrast.R`; 6 data sets of each kind). Points of a
-#'   module have a correlation of 0.6. The table has the points of a module that
-#'   have a `p_adjusted` of at most 0.05, if it dissolves in one group:
+#' @section Power:
+#' We simulated 500 points with k = 10 and 99 permutations
+#' (`inst/bench/power_contrast.R`; 6 data sets of each kind). Points of a module
+#' have a correlation of 0.6. The table has the points of a module that have a
+#' `p_adjusted` of at most 0.05, if it dissolves in one group:
 #'
 #' | samples | module of 10 points | module of 40 points |
 #' | --- | --- | --- |

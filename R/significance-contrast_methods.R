@@ -71,9 +71,8 @@ print.fsknn_contrast <- function(x, ...) {
 # Counts the points and edges below a level, unadjusted and adjusted.
 counts_below <- function(x, level) {
   columns <- list(
-    "points by overlap" = x$points[c("p_rbo", "p_rbo_adjusted")],
-    "points by change" = x$points[c("p_change", "p_change_adjusted")],
-    "edges by change" = x$edges[c("p_value", "p_adjusted")]
+    points = x$points[c("p_value", "p_adjusted")],
+    edges = x$edges[c("p_value", "p_adjusted")]
   )
   tested <- vapply(columns, function(p) sum(!is.na(p[[1]])), 1L)
   below <- function(at) {
@@ -97,7 +96,7 @@ counts_below <- function(x, level) {
 summary.fsknn_contrast <- function(object, ..., level = 0.05) {
   check_no_more(...)
   quantiles <- vapply(
-    object$points[c("shared", "jaccard", "rbo", "change")],
+    object$points[c("shared", "jaccard", "rbo", "lost", "gained")],
     stats::quantile, double(5), na.rm = TRUE
   )
   structure(
@@ -133,38 +132,35 @@ as.data.frame.fsknn_contrast <- function(x, row.names = NULL, optional = FALSE,
   x[[check_choice(what, c("points", "edges"), "what")]]
 }
 
-#' @param n,by For `plot()`: the number of points to draw, and which: those with
-#'   the lowest overlap (`"rbo"`, default) or the largest change of correlation
-#'   (`"change"`).
+#' @param n For `plot()`: the number of points to draw.
 #' @rdname compare_neighbours
 #' @export
-plot.fsknn_contrast <- function(x, ..., n = 20, by = c("rbo", "change")) {
+plot.fsknn_contrast <- function(x, ..., n = 20) {
   check_no_more(...)
   rlang::check_installed("ggplot2", "to draw what changed.")
   n <- check_whole_number(n, "n", 1, 1000)
-  by <- check_choice(by, c("rbo", "change"), "by")
-  draw_contrast(most_changed(x, n, by), x, by)
+  draw_contrast(most_changed(x, n), x)
 }
 
-most_changed <- function(x, n, by) {
+most_changed <- function(x, n) {
   points <- x$points[!is.na(x$points$rbo), ]
-  size <- if (by == "rbo") {
-    points$rbo - (points$rbo_expected %||% 0)
+  beyond <- if (x$permutations > 0) {
+    pmax(points$lost - points$lost_expected,
+         points$gained - points$gained_expected)
   } else {
-    -abs(points$change)
+    pmax(points$lost, points$gained)
   }
-  p <- points[paste0("p_", by, c("_adjusted", ""))[x$permutations > 0]]
-  utils::head(points[do.call(order, c(unname(as.list(p)), list(size))), ], n)
+  p <- points[c("p_adjusted", "p_value")[x$permutations > 0]]
+  utils::head(points[do.call(order, c(unname(as.list(p)), list(-beyond))), ], n)
 }
 
 # Each point is a line from its mean correlation in one group to that in the
 # other.
-draw_contrast <- function(points, x, by) {
+draw_contrast <- function(points, x) {
   names <- as.character(points$point)
   label <- paste0("overlap ", format(round(points$rbo, 2), nsmall = 2))
   if (x$permutations > 0) {
-    p <- points[[paste0("p_", by, "_adjusted")]]
-    label <- paste0(label, ", p ", format(p, digits = 2))
+    label <- paste0(label, ", p ", format(points$p_adjusted, digits = 2))
   }
   rows <- factor(names, levels = rev(names))
   groups <- paste0(names(x$groups), " (n = ", x$groups, ")")

@@ -6,7 +6,7 @@
 # p-values take the place of the first.
 kept_quantiles <- c(0.05, 0.5, 0.95)
 
-keep_of_search <- function(search, call) {
+keep_of_search <- function(search, call, limits = NULL) {
   found <- search_quietly(search, call)
   list(
     nearest = if (has_own_samples(search)) {
@@ -17,16 +17,25 @@ keep_of_search <- function(search, call) {
     by_rank = as.vector(apply(
       found$distance, 2, stats::quantile, kept_quantiles,
       na.rm = TRUE, names = FALSE
-    ))
+    )),
+    nearer = if (!is.null(limits)) {
+      # A bin excludes its upper break, and limits are above distances.
+      counts <- count_pairs(
+        search, c(-Inf, limits, Inf), "distance", call = call
+      )$counts
+      cumsum(counts[1 + seq_along(limits)])
+    }
   )
 }
 
 # Returns list(common, observed, nearest, by_rank). `common` says whether
 # distances have one scale for all points. `observed` is the smallest distance
 # of each point in the data. `nearest` has the smallest distances of a
-# permutation in each column. `by_rank` is a data frame for plot().
+# permutation in each column. `by_rank` is a data frame for plot(). With
+# `limits` (distances in ascending order), `nearer` counts the pairs of all
+# permutations up to each.
 # With `unit`, whole units are permuted: see permute_within_points().
-permute_and_search <- function(search, permutations, unit, call) {
+permute_and_search <- function(search, permutations, unit, limits, call) {
   values <- search$points$values
   if (is_metafeatures(values)) {
     abort_argument(
@@ -47,7 +56,7 @@ permute_and_search <- function(search, permutations, unit, call) {
   observed <- keep_of_search(one, call)
   one$options$verbose <- FALSE
   nearest <- matrix(NA_real_, nrow(values), permutations)
-  by_rank <- 0
+  by_rank <- nearer <- 0
   values <- with_equal_variance(values, search)
   bar <- new_split_bar(search$request$progress, permutations)
   on.exit(end_bar(bar))
@@ -60,21 +69,25 @@ permute_and_search <- function(search, permutations, unit, call) {
       permute_within_points(values, unit), search
     )
     if (at == 1) {
-      kept <- open_permutations(search, one, permutations, call)
+      kept <- open_permutations(search, one, permutations, limits, call)
     }
-    of_one <- read_permutation(kept, at, nrow(values), one$request$k, call)
+    of_one <- read_permutation(
+      kept, at, nrow(values), one$request$k, length(limits), call
+    )
     if (is.null(of_one)) {
-      of_one <- keep_of_search(one, call)
+      of_one <- keep_of_search(one, call, limits)
       write_permutation(kept, at, of_one, call)
     }
     nearest[, at] <- of_one$nearest
     by_rank <- by_rank + of_one$by_rank / permutations
+    nearer <- nearer + of_one$nearer
     step_bar(bar, 1)
   }
   list(
     common = has_correlation(search$options$metric),
     observed = observed$nearest, nearest = nearest,
-    by_rank = distances_by_rank(observed$by_rank, by_rank)
+    by_rank = distances_by_rank(observed$by_rank, by_rank),
+    limits = limits, nearer = nearer
   )
 }
 
@@ -199,7 +212,7 @@ smallest_of_columns <- function(values) {
 # drawn in sequence, so they are not distributed. If several processes share a
 # folder, each does the next permutation that is not yet done. The values of the
 # first one identify the random stream.
-open_permutations <- function(search, one, permutations, call) {
+open_permutations <- function(search, one, permutations, limits, call) {
   if (is.null(search$options$long$folder)) {
     return(NULL)
   }
@@ -209,6 +222,7 @@ open_permutations <- function(search, one, permutations, call) {
     cpp_digest(one$points$values, threads), call
   )$digest
   request$kept <- if (has_own_samples(search)) "p_value" else "distance"
+  request$limits <- limits
   work <- list(
     values = search$points$values, request = request,
     num_rows = permutations, plan = list(kind = "rows", size = 1L)
@@ -224,14 +238,15 @@ open_permutations <- function(search, one, permutations, call) {
 }
 
 # Returns NULL if the file is missing or damaged.
-read_permutation <- function(job, at, num_points, k, call) {
+read_permutation <- function(job, at, num_points, k, num_limits, call) {
   if (is.null(job)) {
     return(NULL)
   }
   read <- function(path) {
     cpp_read_sealed(
-      path, "task", at, job$print, list(nearest = double(), by_rank = double()),
-      c(num_points, length(kept_quantiles) * k)
+      path, "task", at, job$print,
+      list(nearest = double(), by_rank = double(), nearer = double()),
+      c(num_points, length(kept_quantiles) * k, num_limits)
     )
   }
   file <- in_files(read(task_file(job, at)), job, call)
@@ -252,6 +267,6 @@ write_permutation <- function(job, at, of_one, call) {
   }
   write_once(
     job, sprintf("task-%06d", at), "task", at, job$print,
-    of_one[c("nearest", "by_rank")], call
+    lapply(of_one[c("nearest", "by_rank", "nearer")], as.double), call
   )
 }

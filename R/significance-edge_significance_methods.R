@@ -22,7 +22,8 @@ format_significance <- function(x) {
     if (!is.null(x$p_adjusted)) {
       paste0(
         below("p_adjusted"), " with p_adjusted (", tested$p_adjust, " over ",
-        tally(tested$num_pairs, "pair"), ") of 0.05 or less"
+        tally(tested$num_pairs, "pair"), by_permutation(tested),
+        ") of 0.05 or less"
       )
     },
     if (!is.null(x$p_permutation)) {
@@ -33,6 +34,10 @@ format_significance <- function(x) {
       )
     }
   )
+}
+
+by_permutation <- function(tested) {
+  if (isTRUE(tested$by_permutation)) ", by permutation"
 }
 
 of_num_units <- function(tested) {
@@ -77,7 +82,7 @@ print.summary.fsknn_significance <- function(x, ...) {
   cat(x$header, "\n", sep = "")
   if (!is.null(tested$num_pairs)) {
     cat("p_adjusted: ", tested$p_adjust, " over ",
-        tally(tested$num_pairs, "pair"),
+        tally(tested$num_pairs, "pair"), by_permutation(tested),
         "; it is of the rejected edges, not of the list\n", sep = "")
   }
   if (!is.null(tested$permutations)) {

@@ -515,6 +515,10 @@ undefined_queries <- function(search, call) {
 # those of all outcomes.
 analytic_columns <- function(search, found, bytes, call) {
   request <- search$request
+  tell_tails(
+    tails_of(search, search$queries$values), request$metric,
+    "{.code p_adjusted}, by {.arg permutations}, needs no normal values."
+  )
   num_outcomes <- nrow(found$index)
   at_once <- max(1, floor(bytes / 20 / nrow(search$points$values)))
   p_value <- fdr <- found$correlation

@@ -119,10 +119,13 @@
 #' covariates. With `na = "pairwise"`, n is the number of samples of each pair.
 #'
 #' Student's t assumes values that are nearly normal, above all for few samples
-#' or groups of unequal size. `p_adjusted` does not. Without `adjust`, `p_value`
-#' and `fdr` ignore `strata`: if batches shift points and outcome, `adjust` for
-#' the batch. They then assume the same spread in all batches, which
-#' `p_adjusted` does not.
+#' or groups of unequal size. `p_adjusted` does not. A message (class
+#' `fsknn_tails`) says if `p_value` and `fdr` may be far too small, because
+#' points and outcome are skewed: see *Skewed values* in [edge_significance()].
+#'
+#' Without `adjust`, `p_value` and `fdr` ignore `strata`: if batches shift
+#' points and outcome, `adjust` for the batch. They then assume the same spread
+#' in all batches, which `p_adjusted` does not.
 #'
 #' @section P-values with weights:
 #' A correlation depends only on the proportions of `weights`. A p-value depends

@@ -279,16 +279,19 @@ check_group_sizes <- function(labels, names, designs, call, of = "samples") {
 # Makes values exchangeable under the null hypothesis that the groups differ at
 # most in each point's mean and spread. It removes the difference of means and
 # equalises the spreads, which leaves correlations within a group unchanged.
-# `weights` are those of samples, or NULL. Without strata, it returns values to
-# permute. With strata, their means stay where they are, and it returns a list:
+# `weights` are those of samples, or NULL, and `kind` is their kind. Without
+# strata, it returns values to permute. With strata, their means stay where they
+# are, and it returns a list:
 #   level      the mean of each point in the stratum of each sample
 #   residuals  the distances from it, with the same spread in both groups, which
 #              are permuted
 #   spreads    the spread of each point in each group (column)
 # A sample that moves to the other group takes the spread of its new group. So
 # the strata's means are as large beside it as they were in the data.
-standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
-  weights <- weights %||% rep(1, ncol(values))
+standardise_groups <- function(values, labels, strata = NULL, weights = NULL,
+                               kind = NULL) {
+  counts <- counts_of_weights(weights, kind, ncol(values))
+  weights <- weights %||% counts
   # Only proportions matter.
   weights <- weights / mean(weights)
   storage.mode(values) <- "double"
@@ -305,7 +308,7 @@ standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
   }
   moved <- without(array(1, dim(values)))
   level <- weighted_by(strata, weights, moved)
-  spreads <- group_spreads(moved - level, labels, strata, weights)
+  spreads <- group_spreads(moved - level, labels, strata, weights, counts)
   if (max(strata) == 1) {
     return((moved - level) / spreads$groups[, labels])
   }
@@ -313,17 +316,29 @@ standardise_groups <- function(values, labels, strata = NULL, weights = NULL) {
   precision <- 1 / spreads$strata[, strata]
   moved <- without(precision)
   level <- weighted_by(strata, weights, moved)
-  spreads <- group_spreads(moved - level, labels, strata, weights)$groups
+  spreads <- group_spreads(moved - level, labels, strata, weights, counts)
+  spreads <- spreads$groups
   list(
     level = level, residuals = (moved - level) / spreads[, labels],
     spreads = spreads
   )
 }
 
+# The variance of a sample is proportional to 1 / weight if weights are
+# precisions. Its weighted square then counts as one, and otherwise as its
+# weight.
+counts_of_weights <- function(weights, kind, num_samples) {
+  if (is.null(weights) || identical(kind, "precision")) {
+    return(rep(1, num_samples))
+  }
+  weights / mean(weights)
+}
+
 # Returns the residuals of each group, with a spread of 1. They are permuted
 # where there are covariates, among which are the strata. Isolated points have
 # no spread.
-residuals_of_groups <- function(values, labels, designs, strata, weights) {
+residuals_of_groups <- function(values, labels, designs, strata, weights,
+                                kind = NULL) {
   storage.mode(values) <- "double"
   values <- values / unit_of_rows(values)
   weights <- weights %||% rep(1, ncol(values))
@@ -337,7 +352,12 @@ residuals_of_groups <- function(values, labels, designs, strata, weights) {
   equal <- rep(1, ncol(values))
   strata <- strata %||% equal
   strata <- match(strata, unique(strata))
-  values / group_spreads(values, labels, strata, equal)$groups[, labels]
+  # Residuals move with their weights.
+  precision <- if (identical(kind, "precision")) weights / mean(weights)
+  spreads <- group_spreads(
+    values, labels, strata, precision %||% equal, equal
+  )
+  values / spreads$groups[, labels]
 }
 
 # Estimates spreads of each point (row) by its residuals. The result has
@@ -348,14 +368,14 @@ residuals_of_groups <- function(values, labels, designs, strata, weights) {
 # maximum likelihood for normal residuals, but each group has one more sample of
 # the variance of both. Without it, a point that is constant in one group of the
 # only stratum with both groups would have an infinite ratio. With one stratum,
-# the first is the root mean square. `strata` are numbered from 1.
-group_spreads <- function(left, labels, strata, weights) {
+# the first is the root mean square. `strata` are numbered from 1. The weighted
+# square of a sample counts as `counts` squares.
+group_spreads <- function(left, labels, strata, weights, counts = weights) {
   squares <- total <- list()
   for (group in 1:2) {
-    in_stratum <- outer(strata, seq_len(max(strata)), `==`) *
-      (weights * (labels == group))
-    squares[[group]] <- left^2 %*% in_stratum
-    total[[group]] <- colSums(in_stratum)
+    in_stratum <- outer(strata, seq_len(max(strata)), `==`) * (labels == group)
+    squares[[group]] <- left^2 %*% (in_stratum * weights)
+    total[[group]] <- colSums(in_stratum * counts)
   }
   both <- rep(total[[1]] + total[[2]], each = nrow(left))
   # Strata of one group say nothing about the ratio.
@@ -370,9 +390,9 @@ group_spreads <- function(left, labels, strata, weights) {
       rowSums(replace(squares[[group]] / of_stratum, !known, 0))
     }, double(nrow(left)))
     sums <- matrix(sums, ncol = 2)
-    counts <- cbind(known %*% total[[1]], known %*% total[[2]])
-    of_both <- rowSums(sums) / pmax(rowSums(counts), 1e-300)
-    of_group <- (sums + prior * of_both) / pmax(counts + prior, 1e-300)
+    sizes <- cbind(known %*% total[[1]], known %*% total[[2]])
+    of_both <- rowSums(sums) / pmax(rowSums(sizes), 1e-300)
+    of_group <- (sums + prior * of_both) / pmax(sizes + prior, 1e-300)
     # Isolated points have no spread.
     of_group[of_group == 0] <- 1
     if (prior > 0) {
@@ -388,7 +408,7 @@ group_spreads <- function(left, labels, strata, weights) {
   }
   # Few samples may have a variance near 0. That of all samples counts as some
   # more of them.
-  of_all <- rowSums(of_stratum * both) / sum(weights)
+  of_all <- rowSums(of_stratum * both) / sum(counts)
   of_all[of_all == 0] <- 1
   list(
     groups = sqrt(of_group),

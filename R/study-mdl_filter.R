@@ -23,8 +23,28 @@
 #' @section Rows of pure noise:
 #' The criterion is not a test, and some rows without any relation to the class
 #' are kept. With two equal classes of normal values, it keeps about 10% of such
-#' rows with 6 samples, 2.5% with 20 and 0.3% with 296. A row without a cut may
-#' still be related to the class: no cut is worth its description.
+#' rows with 6 samples, 2.5% with 20 and 0.3% with 296
+#' (`inst/bench/calibration_mdl.R`). A row without a cut may still be related to
+#' the class: no cut is worth its description.
+#'
+#' With `permutations`, the classes of the samples are permuted, and all rows
+#' are divided again each time. `chance` has the number of rows that are kept in
+#' each permutation. The quotient of its mean and the number of rows kept
+#' estimates the share of noise among them. If there are no more ways to assign
+#' the classes to the samples than `permutations`, each is used once.
+#'
+#' The `p_value` of a row compares its information gain with those of all rows,
+#' in the data and in all permutations. It is the share of gains at least as
+#' large, and 1 without a cut. Rows without equal values have the same
+#' distribution of gains if the class does not matter, so they are compared with
+#' each other. A row with many equal values has smaller gains by chance. Its
+#' p-value is then too large, and those of other rows may be somewhat too small.
+#'
+#' `fdr` is the p-value adjusted over all rows by Benjamini and Hochberg (1995).
+#' With B permutations it is at least 1 / (B + 1).
+#'
+#' The null hypothesis is that every order of the classes is equally likely, so
+#' samples must be independent.
 #'
 #' @param x Features (genes, probes) in rows and samples in columns. It is a
 #'   numeric, integer or logical matrix, a data frame of numeric columns, an
@@ -36,6 +56,8 @@
 #'   `ExpressionSet` or a `SummarizedExperiment`, it may be the name of a column
 #'   of its sample data.
 #' @param ... Must be empty: later arguments must be named in full.
+#' @param permutations Number of permutations of `class`. `NULL` (default) does
+#'   none. See *Rows of pure noise*.
 #' @inheritParams run_options
 #' @inheritParams knn_search
 #'
@@ -50,6 +72,12 @@
 #'   * `levels`: an integer matrix of the rows kept, where 1 is the lowest
 #'     interval. It is an input of [alpha_beta_k()].
 #'   * `class`: the class of each sample, a factor.
+#'
+#'   With permutations, it also has
+#'   * `p_value` and `fdr`: those of each row;
+#'   * `chance`: the number of rows kept in each permutation;
+#'   * `relabelled`: a list with the smallest p-value that a row without equal
+#'     values can have (`smallest_p`).
 #'
 #' `predict()` returns an integer matrix of such levels, with a row for each row
 #' kept and a column for each sample of `newdata`.
@@ -69,6 +97,10 @@
 #' in Decision Tree Generation. *Machine Learning* 8: 87-102.
 #' \doi{10.1007/BF00994007}
 #'
+#' Benjamini Y, Hochberg Y (1995). Controlling the false discovery rate.
+#' *Journal of the Royal Statistical Society B* 57: 289-300.
+#' \doi{10.1111/j.2517-6161.1995.tb02031.x}
+#'
 #' Arefin AS, Riveros C, Berretta R, Moscato P (2012). GPU-FS-kNN: A Software
 #' Tool for Fast and Scalable kNN Computation Using GPUs. *PLoS ONE* 7(8):
 #' e44000. \doi{10.1371/journal.pone.0044000}
@@ -79,10 +111,16 @@
 #' f
 #' f$cuts
 #' table(predict(f, t(iris[, 1:4]))["Petal.Length", ], iris$Species)
-mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
+#'
+#' # How many of 1,000 rows of noise are kept?
+#' noise <- matrix(rnorm(1000 * 20), 1000)
+#' mdl_filter(noise, rep(1:2, 10), permutations = 19)
+mdl_filter <- function(x, class, ..., permutations = NULL, num_threads = NULL,
+                       progress = NULL) {
   check_no_more(...)
   check_supplied(x)
   check_supplied(class)
+  permutations <- check_permutations(permutations)
   num_threads <- check_num_threads(num_threads)
   progress <- check_progress(progress)
   points <- in_memory(as_points(expression_of(x)))
@@ -104,7 +142,49 @@ mdl_filter <- function(x, class, ..., num_threads = NULL, progress = NULL) {
     class = class
   )
   filter$levels <- levels_by(filter, points$values, num_threads)
+  if (!is.null(permutations)) {
+    filter <- c(filter, judge_cuts(
+      points$values, class, filter$gain, permutations, num_threads, progress
+    ))
+  }
   structure(filter, class = "fsknn_mdl_filter")
+}
+
+# Divides all rows again by permuted classes. The data count as one permutation,
+# so that p-values are exact if there are no equal values and all relabellings
+# are used.
+judge_cuts <- function(values, class, gain, permutations, num_threads, progress,
+                       call = caller_env()) {
+  labels <- t(as.integer(class))
+  relabelled <- relabellings(
+    exchange_of(labels), permutations, labels, same_classes, "class", call
+  )
+  drawn <- relabelled$drawn
+  bar <- new_split_bar(progress, ncol(drawn))
+  on.exit(end_bar(bar))
+  count_beyond <- function(gains) {
+    # Sums of the same terms in another order differ in their last bits.
+    length(gains) - findInterval(gain - 1e-9, sort(gains), left.open = TRUE)
+  }
+  beyond <- count_beyond(gain)
+  chance <- integer(ncol(drawn))
+  for (at in seq_len(ncol(drawn))) {
+    found <- in_core(
+      cpp_mdl_cuts(
+        values, class[drawn[, at]], nlevels(class), num_threads, FALSE
+      ),
+      call
+    )
+    beyond <- beyond + count_beyond(found$gain)
+    chance[[at]] <- sum(lengths(found$cuts) > 0)
+    step_bar(bar, 1)
+  }
+  p <- beyond / (length(gain) * (ncol(drawn) + 1))
+  list(
+    p_value = stats::setNames(p, names(gain)),
+    fdr = stats::setNames(stats::p.adjust(p, "BH"), names(gain)),
+    chance = chance, relabelled = relabelled$facts
+  )
 }
 
 #' @rdname mdl_filter
@@ -184,7 +264,8 @@ format.fsknn_mdl_filter <- function(x, ..., n = 5) {
       "MDL filter: ", tally(all, "row"), ", ", tally(length(x$class), "sample")
     ),
     paste0("Classes: ", first_few(of_class, limit = 5L)),
-    paste0("Kept: ", format_count(kept), " (", percent(kept / all), ")")
+    paste0("Kept: ", format_count(kept), " (", percent(kept / all), ")"),
+    describe_chance(x)
   )
   if (kept == 0) {
     return(c(lines, "No row has a cut that pays for its description."))
@@ -210,6 +291,24 @@ format.fsknn_mdl_filter <- function(x, ..., n = 5) {
   )
 }
 
+describe_chance <- function(x) {
+  if (is.null(x$chance)) {
+    return(NULL)
+  }
+  # All relabellings include the data.
+  mean <- mean(c(x$chance, if (x$relabelled$all) sum(x$keep)))
+  c(
+    paste0(
+      "By chance: ", format(mean, digits = 3), " (mean of ",
+      describe_relabelling(x$relabelled), ")"
+    ),
+    paste0(
+      tally(sum(x$fdr <= 0.05), "row"), " with an fdr of 0.05 or less"
+    ),
+    describe_smallest_p(x$relabelled)
+  )
+}
+
 percent <- function(share) {
   paste0(format(round(100 * share, 1), nsmall = 1, trim = TRUE), "%")
 }
@@ -230,7 +329,7 @@ as.data.frame.fsknn_mdl_filter <- function(x, row.names = NULL,
       cuts = vapply(x$cuts, function(cuts) {
         paste(format(cuts, digits = 4, trim = TRUE), collapse = ", ")
       }, "", USE.NAMES = FALSE)
-    )),
+    ), lapply(x[intersect(c("p_value", "fdr"), names(x))], unname)),
     stringsAsFactors = FALSE
   )
 }

@@ -2,20 +2,24 @@
 # points are independent, and some in which modules are not: see designs.
 #
 #   Rscript inst/bench/calibration_edges.R [DATA SETS] [CORES] [FOLDER]
+#     [--only=TEXT]
 #
-# prints a table, and stores it in FOLDER as calibration-edges.csv. Some minutes
-# for 1,000 data sets.
-# Each core has random numbers of its own: the stored figures are of 1000 1.
+# prints a table, and stores it in FOLDER as calibration-edges.csv. A data set
+# takes some 0.3 CPU seconds. --only runs designs whose names have this text,
+# and keeps the other stored rows. Each data set has its own seed.
 #
 # In the table, of each design, shares of data sets:
 #   at_0.05 to at_0.5   in which what the row names is at most 0.05, 0.2, 0.5:
 #     pair        p_value of two points chosen in advance, which are independent
-#     point       p_from of the nearest neighbour of one point, chosen in advance
+#     point       p_from of the nearest neighbour of a point chosen in advance
 #     any edge    the smallest p_permutation of two points that are independent
 #     Bonferroni  the smallest p_adjusted of such, by "bonferroni"
+#     Bonferroni, permuted  the same with permutations, from which p_value comes
+#                 if values are skewed
 # and means over data sets:
 #     rejected    by "BH", of the rejected edges the part that is of independent
 #                 points (at 0.05, 0.2, 0.5): a false-discovery rate
+#     rejected, permuted  the same with permutations
 #     list        of the edges with p_value at most 0.05 (0.2, 0.5) that part:
 #                 what no adjustment gives
 # Only where modules are is a part of the edges real.
@@ -61,8 +65,20 @@ designs <- list(
     draw = function() noise() * 10^runif(num_points, -1, 1),
     metric = "euclidean"
   ),
-  "modules, Pearson" =
-    list(draw = function() modules(noise()), metric = "pearson", module = module),
+  "independent, lognormal, Pearson" =
+    list(draw = function() exp(noise()), metric = "pearson"),
+  "independent, Poisson (0.2), Pearson" = list(
+    draw = function() {
+      matrix(rpois(num_points * num_samples, 0.2), num_points)
+    },
+    metric = "pearson"
+  ),
+  "modules, lognormal, Pearson" = list(
+    draw = function() exp(modules(noise())), metric = "pearson", module = module
+  ),
+  "modules, Pearson" = list(
+    draw = function() modules(noise()), metric = "pearson", module = module
+  ),
   "modules, Euclidean" = list(
     draw = function() modules(noise()), metric = "euclidean", module = module
   )
@@ -75,53 +91,70 @@ one_set <- function(design) {
   group <- design$module
   if (is.null(group)) group <- seq_len(num_points)
   graph <- knn_graph(
-    x, k, design$metric, sign, backend = "cpu", num_threads = 1
+    x, k, design$metric, sign, constant = "isolate", backend = "cpu",
+    num_threads = 1
   )
-  found <- edge_significance(
-    graph, x, permutations = permutations, backend = "cpu", num_threads = 1
-  )
+  judge <- function(...) {
+    suppressMessages(edge_significance(
+      graph, x, constant = "isolate", backend = "cpu", num_threads = 1, ...
+    ))
+  }
+  found <- judge(permutations = permutations)
   null <- group[found$from] != group[found$to]
   least <- function(p) if (any(null)) min(p[null]) else 1
   # Of the last point, which is in no module: its nearest is that of least p.
   of_last <- c(
     found$p_from[found$from == num_points],
-    found$p_to[found$to == num_points]
+    found$p_to[found$to == num_points], 1
   )
   shares <- list(point = min(of_last) <= levels,
                  "any edge" = least(found$p_permutation) <= levels)
   if (!is.null(found$p_value)) {
     # Of points that were chosen in advance: one of the first module, and one of
     # the second.
-    r <- cor(x[1, ], x[20, ], method = design$metric)
-    all <- threshold_graph(
-      x[c(1, 20), ], min_similarity = -1, metric = design$metric,
-      backend = "cpu", num_threads = 1
-    )
-    stopifnot(abs(all$correlation - r) < 1e-9)
-    attr(all, "sign") <- sign
-    all$distance <- if (sign == "absolute") 1 - abs(r) else 1 - r
-    pair <- edge_significance(all, x[c(1, 20), ], backend = "cpu")$p_value
-    bonferroni <- edge_significance(
-      graph, x, p_adjust = "bonferroni", backend = "cpu", num_threads = 1
-    )
+    pair <- x[c(1, 20), ]
+    p_pair <- 1
+    if (all(apply(pair, 1, var) > 0)) {
+      r <- cor(pair[1, ], pair[2, ], method = design$metric)
+      all <- threshold_graph(
+        pair, min_similarity = -1, metric = design$metric, backend = "cpu",
+        num_threads = 1
+      )
+      stopifnot(abs(all$correlation - r) < 1e-9)
+      attr(all, "sign") <- sign
+      all$distance <- if (sign == "absolute") 1 - abs(r) else 1 - r
+      p_pair <- suppressMessages(
+        edge_significance(all, pair, backend = "cpu")
+      )$p_value
+    }
     part <- function(p) {
       vapply(levels, function(level) {
         sum(null & p <= level) / max(1, sum(p <= level))
       }, 0)
     }
+    bonferroni <- function(...) {
+      least(judge(p_adjust = "bonferroni", ...)$p_adjusted) <= levels
+    }
+    by_t <- judge()
     shares <- c(
-      list(pair = pair <= levels), shares,
-      list(Bonferroni = least(bonferroni$p_adjusted) <= levels,
-           rejected = part(found$p_adjusted), list = part(found$p_value))
+      list(pair = p_pair <= levels), shares,
+      list(
+        Bonferroni = bonferroni(),
+        "Bonferroni, permuted" = bonferroni(permutations = permutations),
+        rejected = part(by_t$p_adjusted),
+        "rejected, permuted" = part(found$p_adjusted),
+        list = part(by_t$p_value)
+      )
     )
   }
   do.call(rbind, lapply(shares, as.double))
 }
 
+chosen <- designs_to_run(designs)
 RNGkind("L'Ecuyer-CMRG")
-rows <- lapply(names(designs), function(name) {
-  set.seed(13)
+rows <- lapply(names(chosen), function(name) {
   sets <- parallel::mclapply(seq_len(num_sets), function(set) {
+    set.seed(set)
     one_set(designs[[name]])
   }, mc.cores = cores)
   mean <- Reduce(`+`, sets) / num_sets
@@ -138,4 +171,4 @@ print(table, right = FALSE)
 table$data_sets <- num_sets
 table$machine <- paste0(parallel::detectCores(), " cores, CPU")
 table$date <- format(Sys.Date())
-store_table(folder, "calibration-edges.csv", table)
+store_designs(folder, "calibration-edges.csv", table, names(designs))

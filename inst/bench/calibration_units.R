@@ -86,8 +86,7 @@ contrast <- function(data, unit = NULL) {
   )
   list(
     p = c(
-      rbo = min(found$points$p_rbo_adjusted),
-      change = min(found$points$p_change_adjusted),
+      points = min(found$points$p_adjusted),
       edges = min(found$edges$p_adjusted)
     ),
     smallest = found$relabelled$smallest_p, fdr = NA

@@ -52,8 +52,27 @@ naive_contrast <- function(x, groups, k, p = 0.9, method = "pearson",
     )
   })
   points <- do.call(rbind, rows)
-  points$change <- points$correlation_2 - points$correlation_1
+  points$lost <- naive_fall(of[[1]], of[[2]], sign)
+  points$gained <- naive_fall(of[[2]], of[[1]], sign)
   list(points = points, of = of)
+}
+
+# Follows the definition: how much nearer the listed neighbours are in their own
+# group, over the lists of the point and of its neighbours.
+naive_fall <- function(own, other, sign) {
+  fall <- vapply(seq_len(nrow(own$index)), function(i) {
+    mean(vapply(own$index[i, ], function(j) {
+      change <- atanh(own$r[i, j]) - atanh(other$r[i, j])
+      if (sign == "signed" || sign == "absolute" && own$r[i, j] > 0) {
+        change
+      } else {
+        -change
+      }
+    }, 0))
+  }, 0)
+  vapply(seq_along(fall), function(i) {
+    fall[[i]] / 3 + 2 / 3 * mean(fall[own$index[i, ]])
+  }, 0)
 }
 
 test_that("points are compared as by definition", {
@@ -84,7 +103,8 @@ test_that("rank-biased overlap is 1 for equal lists and 0 for disjoint ones", {
   expect_true(all(same$rbo <= 1))
   expect_identical(same$shared, rep(4L, 12))
   expect_identical(same$jaccard, rep(1, 12))
-  expect_identical(same$change, rep(0, 12))
+  expect_identical(same$lost, double(12))
+  expect_identical(same$gained, double(12))
   lists <- function(index) {
     r <- matrix(0, nrow(index), ncol(index))
     list(index = index, own = r, other = r)
@@ -219,31 +239,30 @@ test_that("permutations search again, and p-values are by definition", {
     all <- function(column) {
       cbind(observed[[column]], vapply(permuted, `[[`, double(24), column))
     }
-    rbo <- all("rbo")
-    expect_equal(observed$rbo_expected, rowMeans(rbo[, -1]), tolerance = 1e-9)
-    p_of <- function(extreme) {
-      rowMeans(extreme >= extreme[, 1] - 1e-9)
-    }
-    expect_equal(observed$p_rbo, p_of(-rbo), tolerance = 1e-12)
-    change <- all("change")
-    away <- abs(change - rowMeans(change))
-    expect_equal(observed$p_change, p_of(away), tolerance = 1e-12)
-    # The most extreme point of all, in units of standard deviations, gives the
-    # family-wise p-value.
-    family <- function(extreme, values) {
-      sd <- sqrt(rowMeans((values - rowMeans(values))^2))
-      u <- extreme / sd
-      u[sd < 1e-9, ] <- 0
-      largest <- apply(u, 2, max)
-      vapply(u[, 1], function(one) mean(largest[-1] >= one - 1e-9), 0)
-    }
-    adjusted <- function(p) (30 * p + 1) / 31
     expect_equal(
-      observed$p_rbo_adjusted, adjusted(family(rowMeans(rbo) - rbo, rbo)),
+      observed$rbo_expected, rowMeans(all("rbo")[, -1]), tolerance = 1e-9
+    )
+    # Each side in units of its standard deviation; the larger one counts.
+    sides <- lapply(c("lost", "gained"), function(side) {
+      values <- all(side)
+      expect_equal(
+        observed[[paste0(side, "_expected")]], rowMeans(values[, -1]),
+        tolerance = 1e-9
+      )
+      away <- values - rowMeans(values)
+      away / sqrt(rowMeans(away^2))
+    })
+    extreme <- pmax(sides[[1]], sides[[2]])
+    expect_equal(
+      observed$p_value, rowMeans(extreme >= extreme[, 1] - 1e-9),
       tolerance = 1e-12
     )
+    # The most extreme point of all gives the family-wise p-value.
+    adjusted <- function(p) (30 * p + 1) / 31
+    most <- apply(extreme, 2, max)[-1]
     expect_equal(
-      observed$p_change_adjusted, adjusted(family(away, change)),
+      observed$p_adjusted,
+      adjusted(vapply(extreme[, 1], function(one) mean(most >= one - 1e-9), 0)),
       tolerance = 1e-12
     )
     largest <- vapply(permuted, `[[`, double(24), "largest")
@@ -317,7 +336,7 @@ test_that("groups come as two matrices, a column's name, or with some left out",
   expect_identical(ask(as.data.frame(data$x), factor(data$groups)), expected)
   turned <- ask(data$x, factor(data$groups, c("b", "a")))
   expect_identical(turned$points$rbo, expected$points$rbo)
-  expect_equal(turned$points$change, -expected$points$change)
+  expect_identical(turned$points$lost, expected$points$gained)
   skip_if_not_installed("Biobase")
   set <- Biobase::ExpressionSet(data$x)
   set$arm <- data$groups
@@ -329,7 +348,7 @@ test_that("weights, missing values and constant points are as in each group", {
   x <- data$x
   weights <- c(0, rep_len(c(1, 2, 5), 30))
   found <- compare_neighbours(
-    x, data$groups, k = 5, weights = weights, permutations = 3
+    x, data$groups, k = 5, weights = weights, permutations = NULL
   )
   expect_identical(found$groups, c(a = 13L, b = 17L))
   own <- function(found, at) {
@@ -419,18 +438,18 @@ test_that("covariates are those of each group, and residuals are permuted", {
     spread <- vapply(1:2, function(at) {
       sqrt(rowMeans(residuals[, group == at]^2))
     }, double(24))
-    rbo <- vapply(1:20, function(at) {
+    permuted <- lapply(1:20, function(at) {
       moved <- residuals
       moved[, drawn[, at]] <- residuals / spread[, group]
       moved <- naive_residuals(moved, data$groups, covariates)
-      naive_contrast(moved, data$groups, 4)$points$rbo
-    }, double(24))
-    expect_equal(
-      found$points$rbo_expected, rowMeans(rbo), tolerance = 1e-9
-    )
-    expect_equal(
-      found$points$p_rbo, (rowSums(rbo <= found$points$rbo + 1e-9) + 1) / 21
-    )
+      naive_contrast(moved, data$groups, 4)$points
+    })
+    for (column in c("rbo", "lost", "gained")) {
+      expect_equal(
+        found$points[[paste0(column, "_expected")]],
+        rowMeans(vapply(permuted, `[[`, double(24), column)), tolerance = 1e-9
+      )
+    }
   }
 })
 
@@ -537,14 +556,83 @@ test_that("few samples of both groups in a stratum are a message", {
 
 test_that("only proportions of weights matter to p-values", {
   data <- contrast_data()
-  ask <- function(weights) {
+  ask <- function(...) {
     withr::with_seed(3, compare_neighbours(
-      data$x, data$groups, k = 5, permutations = 9, weights = weights,
+      data$x, data$groups, k = 5, permutations = 9, weights = list(...),
       strata = rep_len(1:3, 31), backend = "cpu"
     ))
   }
   weights <- rep_len(c(1, 2, 5), 31)
-  expect_equal(ask(weights), ask(1000 * weights), tolerance = 1e-9)
+  expect_equal(
+    ask(sampling = weights), ask(sampling = 1000 * weights), tolerance = 1e-9
+  )
+  expect_equal(
+    ask(precision = weights), ask(precision = 1000 * weights), tolerance = 1e-9
+  )
+})
+
+test_that("a kind of weights says how the groups' spreads are equalised", {
+  data <- contrast_data(24, c(9, 12))
+  weights <- rep(c(1, 4, 2, 0.5), c(6, 5, 4, 6))
+  near <- function(kind, adjust) {
+    withr::local_seed(5)
+    found <- compare_neighbours(
+      data$x, data$groups, k = 4, permutations = 20, backend = "cpu",
+      weights = stats::setNames(list(weights), kind), adjust = adjust
+    )
+    found$points$lost_expected
+  }
+  drawn <- withr::with_seed(5, draw_permutations(21, 20, NULL))
+  # Samples move with their weights.
+  naive <- function(kind, adjust) {
+    values <- data$x
+    for (group in c("a", "b")) {
+      at <- data$groups == group
+      fit <- stats::lm.wfit(
+        cbind(rep(1, sum(at)), adjust[at]), t(values[, at]), weights[at]
+      )
+      left <- t(fit$residuals)
+      squares <- left^2 %*% weights[at]
+      size <- if (kind == "precision") sum(at) else sum(weights[at])
+      if (kind == "sampling" && !is.null(adjust)) {
+        squares <- rowSums(left^2)
+        size <- sum(at)
+      }
+      values[, at] <- left / as.vector(sqrt(squares / size))
+    }
+    rowMeans(vapply(1:20, function(by) {
+      of <- lapply(c("a", "b"), function(group) {
+        at <- which(data$groups[drawn[, by]] == group)
+        part <- values[, at]
+        if (!is.null(adjust)) {
+          part <- t(stats::lm.wfit(
+            cbind(1, adjust[drawn[at, by]]), t(part), weights[at]
+          )$residuals)
+        }
+        r <- stats::cov.wt(t(part), weights[at], cor = TRUE)$cor
+        diag(r) <- -2
+        index <- t(apply(r, 1, order, decreasing = TRUE))[, 1:4]
+        list(r = r, index = index)
+      })
+      naive_fall(of[[1]], of[[2]], "signed")
+    }, double(24)))
+  }
+  age <- random_matrix(1, 21, 7)[1, ]
+  for (kind in c("sampling", "precision")) {
+    for (adjust in list(NULL, age)) {
+      expect_equal(near(kind, adjust), naive(kind, adjust), tolerance = 1e-9)
+    }
+  }
+  expect_false(isTRUE(all.equal(near("sampling", NULL),
+                                near("precision", NULL))))
+  ask <- function(weights) {
+    compare_neighbours(data$x, data$groups, k = 4, weights = weights,
+                       permutations = 3, backend = "cpu")
+  }
+  expect_messages({
+    ask(weights)
+    ask(list(frequency = 2 * weights))
+  })
 })
 
 test_that("effects of covariates change no p-value, whatever the group", {
@@ -662,26 +750,25 @@ test_that("p-values are uniform or above, and the family is at its level", {
     )
     at <- found$edges$from == 1
     c(
-      found$points$p_rbo[[1]], found$points$p_change[[1]],
-      min(found$edges$p_value[at]), min(found$points$p_rbo_adjusted),
-      min(found$points$p_change_adjusted), min(found$edges$p_adjusted)
+      found$points$p_value[[1]], min(found$edges$p_value[at]),
+      min(found$points$p_adjusted), min(found$edges$p_adjusted)
     )
-  }, double(6))
+  }, double(4))
   # A correct share exceeds this bound once in 100,000.
   for (alpha in c(0.05, 0.2, 0.5)) {
     most <- stats::qbinom(1 - 1e-5, num_sets, alpha)
     expect_true(all(rowSums(p <= alpha + 1e-12) <= most), info = alpha)
   }
-  # p-values of changes are not too high, either.
+  # P-values of a point and an edge are not too high, either.
   fewest <- stats::qbinom(1e-5, num_sets, 0.5)
-  expect_true(all(rowSums(p[2:3, ] <= 0.5 + 1e-12) >= fewest))
+  expect_true(all(rowSums(p[1:2, ] <= 0.5 + 1e-12) >= fewest))
 })
 
 test_that("a module that falls apart is found, and printed, drawn and counted", {
   data <- contrast_data(40, c(40, 40))
   set.seed(1)
   found <- compare_neighbours(data$x, data$groups, k = 5, permutations = 39)
-  expect_lt(min(found$points$p_change_adjusted[1:10]), 0.05)
+  expect_gt(sum(found$points$p_adjusted[1:10] < 0.05), 5)
   expect_gt(min(found$edges$p_adjusted[found$edges$from %in% c(15, 26)]), 0.02)
   expect_identical(as.data.frame(found), found$points)
   expect_identical(as.data.frame(found, what = "edges"), found$edges)
@@ -692,17 +779,15 @@ test_that("a module that falls apart is found, and printed, drawn and counted", 
   })
   counts <- summary(found)$counts
   expect_identical(
-    counts$p_adjusted[[2]], sum(found$points$p_change_adjusted < 0.05)
+    counts$p_adjusted[[1]], sum(found$points$p_adjusted < 0.05)
   )
   expect_output(print(summary(found)), "How many are below 0.05")
   expect_output(print(found), "39 permutations")
   skip_if_not_installed("ggplot2")
-  for (by in c("rbo", "change")) {
-    drawn <- plot(found, n = 7, by = by)
-    expect_s3_class(drawn, "ggplot")
-    expect_identical(nrow(drawn$data), 14L)
-    expect_no_error(ggplot2::ggplotGrob(drawn))
-  }
+  drawn <- plot(found, n = 7)
+  expect_s3_class(drawn, "ggplot")
+  expect_identical(nrow(drawn$data), 14L)
+  expect_no_error(ggplot2::ggplotGrob(drawn))
   expect_s3_class(plot(few), "ggplot")
 })
 
@@ -714,8 +799,8 @@ test_that("weights stay with their samples where some are in no group", {
   in_one <- !is.na(groups)
   ask <- function(x, groups, weights, strata) {
     withr::with_seed(4, compare_neighbours(
-      x, groups, k = 4, weights = weights, strata = strata, permutations = 9,
-      backend = "cpu"
+      x, groups, k = 4, weights = list(sampling = weights), strata = strata,
+      permutations = 9, backend = "cpu"
     ))
   }
   expect_identical(

@@ -252,7 +252,8 @@ test_that("without a common scale points are held against their own null", {
 })
 
 test_that("a seed repeats the answer for threads, workers and checkpoints", {
-  x <- paired_rows(60, 16)
+  # Skewed values, whose permuted pairs are counted
+  x <- exp(paired_rows(60, 16))
   edges <- knn_graph(x, 3, backend = "cpu")
   ask <- function(seed = 9, ...) {
     withr::with_seed(seed, suppressMessages(edge_significance(
@@ -260,6 +261,7 @@ test_that("a seed repeats the answer for threads, workers and checkpoints", {
     )))
   }
   expected <- ask()
+  expect_true(attr(expected, "significance")$by_permutation)
   expect_identical(ask(num_threads = 3), expected)
   folder <- withr::local_tempdir()
   for (time in 1:2) {

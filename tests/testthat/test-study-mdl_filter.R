@@ -114,7 +114,7 @@ test_that("equal values of different classes are never parted", {
   expect_identical(f$cuts, list(c(1.5, 2.5)))
 })
 
-test_that("a constant row, and one that tells nothing, have no cuts", {
+test_that("a constant row, and one in which no cut pays, have no cuts", {
   x <- rbind(rep(3, 20), rep(1:2, 10))
   f <- mdl_filter(x, rep(1:2, each = 10))
   expect_identical(f$cuts, list(numeric(), numeric()))
@@ -281,6 +281,55 @@ test_that("the shares of noise rows that are kept are those of the help", {
   expect_equal(kept(6), 0.10, tolerance = 0.1)
   expect_equal(kept(20), 0.025, tolerance = 0.1)
   expect_equal(kept(296), 0.003, tolerance = 0.2)
+})
+
+test_that("permuted classes give p-values by the naive reference", {
+  class <- rep(c("a", "b"), c(8, 14))
+  x <- shifted(12, class, seed = 4)
+  rownames(x) <- paste0("g", 1:12)
+  f <- withr::with_seed(3, mdl_filter(x, class, permutations = 15))
+  drawn <- withr::with_seed(3, draw_permutations(22, 15))
+  gains <- apply(cbind(1:22, drawn), 2, function(at) {
+    apply(x, 1, function(row) {
+      cuts <- naive_cuts(row, class[at])
+      naive_gain(row, class[at], cuts) * (length(cuts) > 0)
+    })
+  })
+  expect_equal(f$chance, colSums(gains > 0)[-1])
+  p <- vapply(f$gain, function(gain) mean(gains >= gain - 1e-9), 0)
+  expect_equal(f$p_value, p)
+  expect_equal(f$fdr, stats::p.adjust(p, "BH"))
+  expect_true(any(f$keep) && !all(f$keep))
+  expect_identical(unname(f$p_value[!f$keep]), rep(1, sum(!f$keep)))
+  plain <- mdl_filter(x, class)
+  expect_identical(unclass(f)[names(plain)], unclass(plain))
+  expect_identical(
+    as.data.frame(f)[c("p_value", "fdr")],
+    data.frame(p_value = unname(f$p_value), fdr = unname(f$fdr))
+  )
+  # All 20 ways to choose three of six samples, of which two are as good
+  few <- mdl_filter(rbind(1:6, c(1, 3, 2, 6, 4, 5)), rep(1:2, each = 3),
+                    permutations = 19)
+  expect_equal(few$p_value, c(0.1, 0.1))
+  expect_length(few$chance, 19)
+  expect_snapshot(few)
+  expect_messages({
+    mdl_filter(x, class, permutations = 0)
+    mdl_filter(x, class, permutations = "many")
+  })
+})
+
+test_that("of rows of noise and others, few of noise have a small fdr", {
+  class <- rep(1:2, each = 20)
+  x <- withr::with_seed(1, matrix(stats::rnorm(1000 * 40), 1000))
+  x[1:100, 21:40] <- x[1:100, 21:40] + 2
+  f <- withr::with_seed(1, mdl_filter(x, class, permutations = 39))
+  found <- f$fdr <= 0.05
+  expect_gt(mean(found[1:100]), 0.8)
+  expect_lt(sum(found[-(1:100)]), 12)
+  noise <- withr::with_seed(2, mdl_filter(x[101:1000, ], class,
+                                          permutations = 39))
+  expect_equal(mean(noise$chance), sum(noise$keep), tolerance = 0.5)
 })
 
 test_that("probes of 78 patients are filtered as by the naive reference", {

@@ -1,0 +1,102 @@
+# Detects values for which Student's t gives too small p-values. Over all orders
+# of the samples, the third and fourth moments of a correlation follow from
+# those of its two rows (Pitman 1937). A sample of the rows suffices.
+
+# Student's t is not used for ranks without ties, and the biweight correlation
+# damps the tails. `outcomes` has a row for each outcome. Without it, rows of
+# the points are correlated with each other. Returns list(skew, kurtosis) of r,
+# beyond those of normal values, or NULL if neither is large.
+tails_of <- function(search, outcomes = NULL) {
+  values <- search$points$values
+  metric <- search$request$metric
+  if (!is.matrix(values) || !metric %in% c("pearson", "spearman")) {
+    return(NULL)
+  }
+  rows <- unique(round(seq(
+    1, nrow(values), length.out = min(nrow(values), rows_for_tails)
+  )))
+  rows <- setdiff(rows, search$request$skip)
+  of_points <- moments_of_rows(values[rows, , drop = FALSE], search)
+  of_outcomes <- if (is.null(outcomes)) {
+    lapply(of_points, mean)
+  } else {
+    moments_of_rows(outcomes, search)
+  }
+  num <- ncol(values)
+  skew <- mean(of_points$skew) * of_outcomes$skew *
+    (num - 2) / (num * sqrt(num - 1))
+  kurtosis <- mean(of_points$kurtosis) * of_outcomes$kurtosis *
+    (num - 2) * (num - 3) / (3 * num * (num - 1)^2)
+  # The other tail is too light.
+  skew <- switch(
+    search$request$sign, signed = skew, absolute = abs(skew), negative = -skew
+  )
+  tails <- list(skew = max(0, skew), kurtosis = max(0, kurtosis))
+  heavy <- tails$skew > most_skew || tails$kurtosis > most_kurtosis
+  if (num > 3 && length(rows) > 0 && heavy) tails
+}
+
+rows_for_tails <- 1000
+
+# Beyond these, inst/bench/calibration_tails.R finds some three times as many
+# p-values of 1e-4 as there should be, or more.
+most_skew <- 0.15
+most_kurtosis <- 0.05
+
+# Returns the skewness and the excess kurtosis of each row, by Fisher's
+# k-statistics. With covariates they are of residuals. Ranks without ties have
+# p-values of their own, and 0 here.
+moments_of_rows <- function(values, search) {
+  ranked <- search$request$metric == "spearman"
+  skew <- kurtosis <- double(nrow(values))
+  counted <- if (ranked) rows_with_ties(values) else rep(TRUE, nrow(values))
+  if (!any(counted)) {
+    return(list(skew = skew, kurtosis = kurtosis))
+  }
+  values <- values[counted, , drop = FALSE]
+  storage.mode(values) <- "double"
+  if (ranked) {
+    values[] <- t(apply(values, 1, rank, na.last = "keep"))
+  }
+  values <- with_equal_variance(values / unit_of_rows(values), search)
+  mean <- rowMeans(values, na.rm = TRUE)
+  missing <- is.na(values)
+  values[missing] <- mean[row(values)[missing]]
+  design <- cbind(rep(1, ncol(values)), search$request$adjust)
+  away <- t(as.matrix(stats::lm.fit(design, t(values))$residuals))
+  away[missing] <- NA
+  num <- rowSums(!missing)
+  variance <- rowMeans(away^2, na.rm = TRUE)
+  known <- num > 3 & !is.na(variance) & variance > 0
+  third <- rowMeans(away^3, na.rm = TRUE) / variance^1.5
+  fourth <- rowMeans(away^4, na.rm = TRUE) / variance^2
+  skew[counted] <- ifelse(
+    known, third * sqrt(num * (num - 1)) / (num - 2), 0
+  )
+  kurtosis[counted] <- ifelse(
+    known,
+    ((num + 1) * fourth - 3 * (num - 1)) * (num - 1) / ((num - 2) * (num - 3)),
+    0
+  )
+  list(skew = skew, kurtosis = kurtosis)
+}
+
+# `cure` says what the caller offers, or does.
+tell_tails <- function(tails, metric, cure) {
+  if (is.null(tails)) {
+    return(invisible())
+  }
+  cli::cli_inform(
+    c(
+      "P-values by Student's t may be far too small, because values are skewed,
+       or have outliers or many ties.",
+      i = cure,
+      i = if (metric == "pearson") {
+        "Or transform the values (such as the logarithm, or a
+         variance-stabilising transformation of counts), or use
+         {.code metric = \"spearman\"} if few values are equal."
+      }
+    ),
+    class = "fsknn_tails"
+  )
+}

@@ -367,8 +367,7 @@
 #' }
 nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
                        outcome = NULL, permutations = NULL, strata = NULL,
-                       unit = NULL, family = c("outcome", "call"),
-                       block = NULL, between = FALSE) {
+                       unit = NULL, block = NULL, between = FALSE) {
   check_supplied(x)
   if (is.null(outcome)) {
     check_supplied(point)
@@ -379,19 +378,61 @@ nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
   permutations <- check_permutations(permutations, least = 0)
   check_has_p_values(permutations, options$metric)
   check_no_blocks(permutations, block)
-  has_p <- !is.null(permutations)
-  options$family <- check_family(
-    family, options$metric, if (!has_p) "permutations"
+  check_tests(options, if (is.null(permutations)) "permutations")
+  call <- current_env()
+  if (is.null(outcome)) {
+    return(nearest_of_part(
+      x, list(options = options), permutations, strata, unit, call, k = k,
+      point = point, block = block, between = between
+    ))
+  }
+  search <- read_search(x, NULL, options, TRUE, call)
+  for_parts(
+    outcomes_told(outcome, x, search, call), search,
+    function(part) {
+      nearest_of_part(
+        x, part, permutations, strata, unit, call, k = k, block = block,
+        between = between
+      )
+    },
+    call
   )
-  options$weighting <- weigh_p(x, options, has_p, permutations)
+}
+
+# Returns the table of one search: see for_parts(). Further arguments are those
+# of new_search().
+nearest_of_part <- function(x, part, permutations, strata, unit, call, ...) {
+  options <- part$options
+  has_p <- !is.null(permutations)
+  options$weighting <- weigh_p(x, options, has_p, permutations, call)
   if (has_p) {
     options <- with_strata(options, strata)
   }
   search <- new_search(
-    x, options, k = k, point = point, outcome = outcome, correlation = TRUE,
-    block = block, between = between
+    x, options, ..., outcome = part$outcome, correlation = TRUE, call = call
   )
-  find_nearest(search, x, permutations, strata, unit)
+  if (!is.null(options$weighting$root)) {
+    # In the order of the samples.
+    search$options$weighting$root <- sqrt(search$options$weights)
+  }
+  search$is_factor <- part$is_factor
+  if (!is.null(part$levels)) {
+    search$levels <- part$levels
+    search$num_rows <- 1L
+    search$queries$labels <- if (part$label != "outcome") part$label
+    check_levels_have_no_block(search, call)
+  }
+  find_nearest(search, x, permutations, strata, unit, call)
+}
+
+check_levels_have_no_block <- function(search, call) {
+  if (!is.null(search$request$blocks)) {
+    abort_argument(
+      "{.arg block} can't be used with an {.arg outcome} of three or more
+       levels.",
+      call
+    )
+  }
 }
 
 # Returns the table of a search, with p-values if `permutations` is a number.
@@ -403,12 +444,19 @@ find_nearest <- function(search, x, permutations, strata, unit,
     check_strata(
       unit, x, 0, for_permutations = FALSE, arg = "unit", call = call
     )
-    return(table_of_nearest(run_search(search, call), search))
+    found <- if (is.null(search$levels)) {
+      run_search(search, call)
+    } else {
+      nearest_by_ratio(search, call)
+    }
+    return(table_of_nearest(found, search))
   }
   check_not_protecting(search$covariates, call)
   relabelled <- draw_for_search(search, x, permutations, strata, unit, call)
+  search <- with_statistic(search, relabelled, call)
   judged <- judge_nearest(
-    search, relabelled$drawn, has_units = !is.null(unit), call = call
+    search, relabelled$drawn, strata = relabelled$strata,
+    unit = relabelled$unit, call = call
   )
   search$relabelled <- relabelled$facts
   search$notes <- notes_of_p(search, strata, !is.null(unit))

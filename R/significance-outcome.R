@@ -202,7 +202,7 @@ outcome_row <- function(values, label, search, call) {
     )
   }
   missing <- which(is.na(row))
-  if (length(missing) > 0 && search$options$na == "error") {
+  if (length(missing) > 0 && search$options$na != "pairwise") {
     count <- length(missing)
     abort_argument(
       c(

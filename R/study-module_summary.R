@@ -118,17 +118,14 @@
 #' head(found$points)
 module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
                            metric = "pearson", permutations = 0,
-                           strata = NULL, unit = NULL,
-                           family = c("outcome", "call")) {
+                           strata = NULL, unit = NULL) {
   check_supplied(clusters)
   check_supplied(x)
   min_size <- check_whole_number(min_size, "min_size", 1, .Machine$integer.max)
   permutations <- check_permutations(permutations, least = 0)
   options <- verb_options("module_summary", ...)
   check_is_correlation(options$metric)
-  options$family <- check_family(
-    family, options$metric, if (is.null(outcome)) "outcome"
-  )
+  check_tests(options, if (is.null(outcome)) "outcome")
   read <- read_module_points(x, options)
   membership <- check_membership(clusters, read)
   membership[read$skip] <- NA
@@ -322,20 +319,23 @@ outcomes_of_modules <- function(found, outcome, x, points, options,
     table <- feature_table(x, options$input)
     options$adjust["data"] <- list(if (!is.null(table)) without_names(table))
   }
-  options <- with_strata(options, strata)
   options[c("input", "sign", "constant", "na")] <- list(
     check_input(), "absolute", "error", "error"
   )
   eigengenes <- found$eigengenes
   colnames(eigengenes) <- points$features
   num_modules <- nrow(eigengenes)
-  search <- new_search(
-    eigengenes, options, k = num_modules, outcome = told, correlation = TRUE,
-    call = call
+  table <- for_parts(
+    told, list(options = options, points = points),
+    function(part) {
+      nearest_of_part(
+        eigengenes, part, permutations, strata, unit, call, k = num_modules
+      )
+    },
+    call
   )
-  table <- find_nearest(search, eigengenes, permutations, strata, unit, call)
   columns <- intersect(
-    c("correlation", "p_value", "p_adjusted", "fdr"), names(table)
+    c("correlation", "statistic", "p_value", "p_adjusted", "fdr"), names(table)
   )
   outcomes <- cbind(
     data.frame(

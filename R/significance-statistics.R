@@ -262,32 +262,25 @@ welch_of_rows <- function(rows, levels) {
   )
 }
 
-# The matrices of one block of rows have so many values.
-values_of_block <- 2^19
-
-# Calls use(values, rows) for blocks of all points, in order. `num_columns` is
-# the number of outcomes of one call.
-for_row_blocks <- function(search, design, num_columns, call, use) {
+# Calls use(values, rows) for blocks of all points, in order.
+for_row_blocks <- function(search, design, call, use) {
   size <- dim(search$points$values)
   options <- search$options
-  whole <- max(1, floor(tile_bytes(max_memory_of(options)) / 8 / size[[2]]))
-  block <- max(1, floor(values_of_block / num_columns))
-  for (tile in row_stretches(size[[1]], whole)) {
+  at_once <- max(1, floor(tile_bytes(max_memory_of(options)) / 8 / size[[2]]))
+  for (rows in row_stretches(size[[1]], at_once)) {
     values <- rows_off_basis(
-      search$points, tile, design$basis, options, call, design$change
+      search$points, rows, design$basis, options, call, design$change
     )
-    values[tile %in% search$skip, ] <- NA
-    for (rows in row_stretches(length(tile), block)) {
-      use(values[rows, , drop = FALSE], tile[rows])
-    }
+    values[rows %in% search$skip, ] <- NA
+    use(values, rows)
   }
 }
 
 # Returns a matrix of what use(values) returns for rows of points.
-over_all_points <- function(search, design, num_columns, call, use) {
+over_all_points <- function(search, design, call, use) {
   parts <- list()
   # nolint start: undesirable_operator_linter
-  for_row_blocks(search, design, num_columns, call, function(values, rows) {
+  for_row_blocks(search, design, call, function(values, rows) {
     parts[[length(parts) + 1]] <<- use(values)
   })
   # nolint end
@@ -306,8 +299,7 @@ judge_by_statistic <- function(search, drawn, bytes, strata, unit, call) {
     nearest_by_ratio(search, call)
   }
   own <- outcomes_for(design, seq_len(nrow(found$index)))
-  statistic <- over_all_points(search, design, nrow(found$index), call,
-                               function(values) {
+  statistic <- over_all_points(search, design, call, function(values) {
     statistic_of_rows(values, own, design)
   })
   observed <- nearer_is_larger(statistic, own, design)
@@ -392,29 +384,55 @@ step_down <- function(search, design, observed, found, bytes, call) {
 # Returns, for each outcome, the statistics of the first points by rank (rows)
 # in each permutation, and the largest of all others.
 best_of_steps <- function(search, design, permuted, rank, num_steps, call) {
-  num_permutations <- ncol(permuted[[1]]$columns %||% permuted[[1]]$levels %||%
-                             permuted[[1]]$directions[[1]])
-  steps <- lapply(num_steps, function(num) matrix(-Inf, num, num_permutations))
-  rest <- lapply(num_steps, function(num) rep(-Inf, num_permutations))
+  steps <- rest <- vector("list", length(permuted))
   self <- search$request$query_self
   # nolint start: undesirable_operator_linter
-  for_row_blocks(search, design, num_permutations, call, function(values, at) {
+  for_row_blocks(search, design, call, function(values, at) {
     for (outcome in seq_along(permuted)) {
-      found <- nearer_is_larger(
-        statistic_of_rows(values, permuted[[outcome]], design),
-        permuted[[outcome]], design
-      )
-      found[at %in% self[outcome], ] <- -Inf
       step <- rank[at, outcome]
-      kept <- step <= num_steps[[outcome]]
-      steps[[outcome]][step[kept], ] <<- found[kept, ]
-      rest[[outcome]] <<- pmax(
-        rest[[outcome]], largest_of_columns(found[!kept, , drop = FALSE])
+      place <- ifelse(step <= num_steps[[outcome]], step, 0L)
+      place[is.na(values[, 1]) | at %in% self[outcome]] <- -1L
+      largest <- largest_statistics(
+        values, permuted[[outcome]], design, place, search, call
       )
+      kept <- which(place > 0)
+      steps[[outcome]] <<- steps[[outcome]] %||%
+        matrix(-Inf, num_steps[[outcome]], length(largest$largest))
+      steps[[outcome]][place[kept], ] <<- largest$kept
+      rest[[outcome]] <<- pmax(rest[[outcome]] %||% -Inf, largest$largest)
     }
   })
   # nolint end
   list(steps = steps, rest = rest)
+}
+
+# Returns the statistics of the rows whose `place` is above 0, and the largest
+# of those whose place is 0, for each outcome. A permutation without a value
+# counts as the most extreme.
+largest_statistics <- function(values, outcomes, design, place, search, call) {
+  kept <- which(place > 0)
+  if (design$kind == "ratio") {
+    of_rows <- function(rows) {
+      statistic_of_rows(values[rows, , drop = FALSE], outcomes, design)
+    }
+    rest <- split(which(place == 0), (seq_len(sum(place == 0)) - 1) %/% 1000)
+    largest <- lapply(rest, function(rows) largest_of_columns(of_rows(rows)))
+    return(list(
+      kept = of_rows(kept), largest = do.call(pmax, c(list(-Inf), largest))
+    ))
+  }
+  place[kept] <- seq_along(kept)
+  largest <- in_core(
+    cpp_permuted_statistics(
+      values, outcomes, design$sign, place, length(kept),
+      search$options$num_threads
+    ),
+    call
+  )
+  undefined <- outcomes$undefined
+  largest$kept[, undefined] <- Inf
+  largest$largest[undefined] <- Inf
+  largest
 }
 
 # Halves are compared, since a loop over columns takes longer.
@@ -465,7 +483,7 @@ p_of_welch <- function(search, call) {
   }
   design <- new_design(search, matrix(0L, 0, 0), NULL, NULL)
   sides <- max(levels) - 1
-  over_all_points(search, design, 1, call, function(values) {
+  over_all_points(search, design, call, function(values) {
     p <- apply(levels, 2, function(level) {
       level <- matrix(level)
       test <- welch_of_rows(values, level)
@@ -500,7 +518,7 @@ squared_ratios <- function(search, call) {
   search$kind <- "ratio"
   design <- new_design(search, matrix(0L, 0, 0), NULL, NULL)
   own <- outcomes_for(design, 1)
-  over_all_points(search, design, 1, call, function(values) {
+  over_all_points(search, design, call, function(values) {
     pmin(statistic_of_rows(values, own, design), 1)
   })
 }

@@ -13,7 +13,7 @@ check_tests <- function(options, lacks, call = caller_env()) {
   if (length(told) > 0 && !is.null(lacks)) {
     abort_argument(
       "{.code {names(told)[[1]]} = \"{told[[1]]}\"} needs {.arg {lacks}}, and
-       there {if (endsWith(lacks, \"s\")) \"are\" else \"is\"} none.",
+       there is none.",
       call
     )
   }

@@ -26,7 +26,7 @@ for_parts <- function(told, search, ask, call) {
     part$options$counts_known <- isTRUE(part$options$counts_known) ||
       at[[1]] > 1
     if (!is.null(first$levels)) {
-      check_levels_options(part$options, first$arg, call)
+      check_levels(first$of, part$options, first$arg, call)
       part$label <- names(told)[at]
       part$outcome <- first$indicators
     }
@@ -65,6 +65,7 @@ facts_of_outcome <- function(values, label, search, call) {
     kept <- which(counts & !is.na(values))
     of <- droplevels(levels_of(values)[kept])
     if (nlevels(of) > 2) {
+      facts$of <- of
       facts$levels <- as.integer(of)
       facts$indicators <- lapply(
         rlang::set_names(levels(of)[-1]),
@@ -148,24 +149,29 @@ without_samples <- function(search, missing, call) {
   options
 }
 
-# Levels without an order have no direction and no ranks.
-check_levels_options <- function(options, arg, call) {
-  bad <- if (options$metric$name != "pearson") {
-    c(x = "The metric is {.val {options$metric$name}}.",
-      i = "Use {.val pearson}.")
-  } else if (options$sign != "absolute") {
-    c(x = "Three or more levels have no direction.",
-      i = "Use {.code sign = \"absolute\"}. For an order of levels there is
-           {.code as.integer({arg})}, and for one level against all others,
-           for example, {.code {arg} == \"b\"}.")
+# Checks a factor of three or more levels.
+check_levels <- function(of, options, arg, call) {
+  levels <- levels(of)
+  why <- if (options$metric$name != "pearson") {
+    "With three or more levels, the metric must be {.val pearson}, not
+     {.val {options$metric$name}}."
   } else if (options$na == "pairwise") {
-    c(x = "{.arg na} is \"pairwise\".", i = "Use {.code na = \"mean\"}.")
+    "With three or more levels, {.arg na} must not be {.val pairwise}."
+  } else if (options$sign != "absolute") {
+    "Three or more levels have no direction: use
+     {.code sign = \"absolute\"}."
+  } else if (length(levels) == length(of)) {
+    "A level must have more than one sample."
   }
-  if (is.null(bad)) {
+  if (is.null(why)) {
     return(invisible())
   }
   abort_argument(
-    c("{.arg {arg}} of three or more levels can't be used like this.", bad),
+    c(
+      "{.arg {arg}} can't be used as a factor of so many levels.",
+      x = "It has {words_of_levels(levels)}.", x = why,
+      cures_of_levels(of, levels)
+    ),
     call
   )
 }
@@ -199,7 +205,8 @@ bind_nearest <- function(tables, labels, parts) {
   one$num_rows <- nrow(all)
   one$seconds <- sum(vapply(facts, function(of) of$seconds, 0))
   one$nearest <- list(
-    to = tally(length(labels), "outcome"), relabelled = relabelled[[which.max(num)]],
+    to = tally(length(labels), "outcome"),
+    relabelled = relabelled[[which.max(num)]],
     notes = unique(unlist(lapply(nearest, `[[`, "notes")))
   )
   if (any(num > 0)) {

@@ -49,7 +49,7 @@ with_statistic <- function(search, relabelled, call) {
 why_not_studentized <- function(search, facts, strata, unit) {
   request <- search$request
   if (request$metric != "pearson") {
-    "It is for metric \"pearson\"."
+    "It is defined only for metric \"pearson\"."
   } else if (can_be_short(search)) {
     "With {.code na = \"pairwise\"}, points have their own numbers of samples."
   } else if (facts$kind == "blocks") {
@@ -418,7 +418,10 @@ largest_statistics <- function(values, outcomes, design, place, search, call) {
     rest <- split(which(place == 0), (seq_len(sum(place == 0)) - 1) %/% 1000)
     largest <- lapply(rest, function(rows) largest_of_columns(of_rows(rows)))
     return(list(
-      kept = of_rows(kept), largest = do.call(pmax, c(list(-Inf), largest))
+      kept = of_rows(kept),
+      largest = do.call(
+        pmax, c(list(rep(-Inf, ncol(outcomes$directions[[1]]))), largest)
+      )
     ))
   }
   place[kept] <- seq_along(kept)

@@ -156,6 +156,11 @@ test_that("three levels have Welch's F and the correlation ratio", {
       expect_equal(found$p_adjusted, adjusted[found$index])
     }
   }
+  one <- nearest_to(
+    x[1, , drop = FALSE], outcome = group, k = 1, sign = "absolute",
+    permutations = 19, statistic = "correlation"
+  )
+  expect_identical(dim(one), c(1L, 8L))
   # Without permutations there are only neighbours, or p-values of one pair.
   plain <- nearest_to(x, outcome = group, k = 3, sign = "absolute")
   expect_identical(
@@ -433,7 +438,7 @@ test_that("messages, prints and errors say what is permuted", {
     nearest_to(x, outcome = data$two, k = 2, statistic = "studentized")
     ask(outcome = data$two, statistic = "t")
     studentized(outcome = data$two, metric = "spearman")
-    studentized(outcome = data$y, na = "pairwise")
+    studentized(outcome = replace(data$y, 2, NA), na = "pairwise")
     studentized(outcome = data$y, unit = unit)
     studentized(outcome = one)
     studentized(outcome = data$three, sign = "absolute", adjust = data$y)

@@ -28,8 +28,12 @@
 #' of the eigengenes. With `strata`, the permutations for `p_adjusted` are
 #' within each stratum. `p_value` ignores strata without `adjust`. With it, they
 #' are covariates, and `p_value` assumes the same spread in all strata.
+#' * A factor may have three or more levels. Its `correlation` is then the
+#'   correlation ratio, which is never negative.
+#' * `statistic`, for factors, is Welch's t or F, whose permutations give
+#'   `p_adjusted`: see [test_options()].
 #' * `p_value` is analytic, and assumes values that are nearly normal under
-#'   `"pearson"` and `"bicor"`. It is valid only for a module chosen in advance.
+#'   `"pearson"` and `"bicor"`. For factors it is that of Welch's test. It is valid only for a module chosen in advance.
 #' * `p_adjusted` is family-wise over all modules, by Westfall and Young's
 #'   step-down maximum over permutations of the outcome.
 #' * `fdr` is `p_value` adjusted by Benjamini and Hochberg over the modules.
@@ -55,8 +59,8 @@
 #' @param x The points, as for [knn_search()], held in memory.
 #' @param outcome `NULL` (default), or an outcome of the samples, or several in
 #'   a data frame or a list with names. They are as for [nearest_to()]: numbers,
-#'   logical values, a factor or text of two levels, or survival times
-#'   (`survival::Surv`). If both have names, samples are matched by name. For an
+#'   logical values, a factor or text, or survival times (`survival::Surv`).
+#'   Samples that lack an outcome are left out for it, with a message. If both have names, samples are matched by name. For an
 #'   `ExpressionSet` or a `SummarizedExperiment`, it may be names of columns of
 #'   its sample data.
 #' @param min_size The minimum number of points in a module, 3 by default.
@@ -65,11 +69,11 @@
 #'   (default), `"spearman"` or `"bicor"`.
 #' @param permutations Number of permutations of the outcome for `p_adjusted`. 0
 #'   (default) gives no `p_adjusted`.
-#' @param ... [Point options][point_options()] and [run options][run_options()],
-#'   by name, or collected as `options = `. `constant = "isolate"` puts constant
+#' @param ... [Point options][point_options()], [run options][run_options()] and
+#'   [test options][test_options()] (`statistic`, `family`), by name, or
+#'   collected as `options = `. `constant = "isolate"` puts constant
 #'   rows in no module. `na = "mean"` replaces a missing value of `x` by the
-#'   mean of its row. Outcomes must have no missing values. `adjust` applies to
-#'   the correlations of eigengenes with outcomes, and not to the eigengenes
+#'   mean of its row. `adjust` applies to the correlations of eigengenes with outcomes, and not to the eigengenes
 #'   that are returned.
 #' @inheritParams nearest_to
 #'
@@ -78,7 +82,7 @@
 #'     `size`, `variance_explained` and `hub` (name or number of a point);
 #'   * `outcomes`, if there are any: a data frame with a row for each outcome
 #'     and module. Its columns are `outcome`, `module`, `correlation`,
-#'     `p_value`, `p_adjusted` (with permutations) and `fdr`. With `unit`, there
+#'     `statistic` (if an outcome has Welch's t or F), `p_value`, `p_adjusted` (with permutations) and `fdr`. With `unit`, there
 #'     is no `p_value` and no `fdr`. The modules with the largest |correlation|
 #'     are first;
 #'   * `points`: a data frame with a row for each point in a module: `point`,

@@ -382,9 +382,11 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' A permutation test of r tests whether points and outcome are *independent*.
 #' If a small group varies more than a large one, permuted means differ less
 #' than the means of the data do. So a gene may be called although the means of
-#' both groups are equal. A studentized statistic has nearly the same
-#' distribution in the data and under permutation (Chung and Romano 2013 for two
-#' groups, DiCiccio and Romano 2017 for numbers). So for a single point and many
+#' both groups are equal.
+#'
+#' A studentized statistic has nearly the same distribution in the data and
+#' under permutation. Chung and Romano (2013) show it for two groups, and
+#' DiCiccio and Romano (2017) for numbers. So for a single point and many
 #' samples, its p-value is correct if only the means are equal. If points and
 #' outcome are independent, `p_adjusted` is correct for any number of samples,
 #' as it is with r.
@@ -409,8 +411,8 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #'   variance that the levels explain.
 #'
 #' It is defined for `"pearson"` only. Ranks would need another variance, which
-#' depends on ranks within each group (Brunner and Munzel 2000), and the
-#' permuted r of Spearman and bicor is kept. With `na = "pairwise"`, each point
+#' depends on ranks within each group (Brunner and Munzel 2000). So Spearman and
+#' bicor permute r. With `na = "pairwise"`, each point
 #' has its own number of samples, and so its own scale of t. Each level needs
 #' two samples (or units).
 #'
@@ -418,9 +420,9 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' So `p_adjusted` need not increase with the rank.
 #'
 #' @section What it costs:
-#' A standard error from few samples is variable, and that of a small group above
-#' all. So the largest t of thousands of points under permutation is large, and
-#' power is lower than with r if variances are equal.
+#' A standard error from few samples is variable, and that of a small group
+#' above all. So the largest t of thousands of points under permutation is
+#' large, and power is lower than with r if variances are equal.
 #'
 #' @section What is not controlled:
 #' The theory is for one point and many samples. The largest of thousands of
@@ -454,9 +456,9 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' # Equal means, but the smaller group varies more
 #' group <- factor(rep(c("ill", "healthy"), c(8, 32)))
 #' x <- matrix(rnorm(200 * 40), 200) * rep(c(3, 1)[group], each = 200)
-#' same <- list(x, outcome = group, k = 3, sign = "absolute", permutations = 200)
-#' do.call(nearest_to, same)$p_adjusted
-#' do.call(nearest_to, c(same, statistic = "correlation"))$p_adjusted
+#' same <- list(x, outcome = group, k = 3, sign = "absolute", permutations =
+#' 200) do.call(nearest_to, same)$p_adjusted do.call(nearest_to, c(same,
+#' statistic = "correlation"))$p_adjusted
 test_options <- function(statistic = NULL, family = c("outcome", "call"), ...) {
   check_no_more(..., .belongs = where_it_belongs)
   collect_options()

@@ -69,21 +69,23 @@
 #'   * `correlation`: for correlations, the signed r for every `sign`. For a
 #'     factor of three or more levels, the correlation ratio;
 #'   * `block`: with `block`, that of the neighbour;
-#'   * `statistic`: with `permutations`, Welch's t or F, or a slope divided by its
-#'     standard error, if an outcome has such a `statistic`. For other outcomes
-#'     of the call, it is the correlation. See [test_options()];
+#'   * `statistic`: with `permutations`, Welch's t or F, or a slope divided by
+#'     its standard error, if an outcome has such a `statistic`. For other
+#'     outcomes of the call, it is the correlation. See [test_options()];
 #'   * `p_value` and `fdr`: with `permutations` (0 or more) for correlations,
 #'     the p-value of the pair and the false discovery rate over all points.
 #'     With `family = "call"`, that is over the points of all outcomes. With
 #'     `unit`, there are none;
 #'   * `p_adjusted`: with 1 or more `permutations`, the family-wise p-value.
 #'
-#'   With `permutations`, the attribute `null` is a matrix of the smallest
-#'   distances, permutations x outcomes. For correlations with `sign = "signed"`
-#'   or `"absolute"`, 1 minus these is the largest r, or |r|, of each
+#'   With `permutations`, there are attributes. `null` is a matrix of the
+#'   smallest distances, permutations x outcomes. For correlations with `sign =
+#'   "signed"` or `"absolute"`, 1 minus these is the largest r, or |r|, of each
 #'   permutation. With another `statistic`, `null` has the largest of each
 #'   permutation. Its last rows are `NA` for an outcome that has fewer
-#'   permutations than others. The attribute `smallest_p` has the smallest `p_adjusted` that
+#'   permutations than others.
+#'
+#'   The attribute `smallest_p` has the smallest `p_adjusted` that
 #'   is possible, for each outcome. The attribute `left_out` lists
 #'   [metafeatures()] that were left out, and `num_covariates` is the number of
 #'   covariates that rows were adjusted for, strata included.
@@ -165,8 +167,8 @@
 #'
 #' `p_adjusted` is by permutation of Welch's F. With `adjust`, `weights` or
 #' `strata`, it is by permutation of eta. `p_value` is that of Welch's test, as
-#' in [stats::oneway.test()], or of the F test of [stats::anova()] with `adjust`,
-#' `weights`, `strata`, or `statistic = "correlation"`.
+#' in [stats::oneway.test()], or of the F test of [stats::anova()] with
+#' `adjust`, `weights`, `strata`, or `statistic = "correlation"`.
 #'
 #' @section False discovery rate:
 #' `fdr` is `p_value` adjusted by Benjamini and Hochberg (1995) over all points.
@@ -179,10 +181,12 @@
 #'
 #' @section Family-wise p-values:
 #' `p_adjusted` is the step-down maxT of Westfall and Young (1993). With the
-#' statistic r, each step is over all points except those listed before. Welch's
-#' t and F, and other studentized statistics ([test_options()]), have an order of
-#' their own: each step is over all points except those with a larger statistic.
-#' So `p_adjusted` need not increase with the rank. Its p-value is (b + 1) / (B + 1)
+#' statistic r, each step is over all points except those listed before.
+#' Studentized statistics such as Welch's t have an order of their own. Each
+#' step is over all points except those with a larger statistic. So `p_adjusted`
+#' need not increase with the rank.
+#'
+#' Its p-value is (b + 1) / (B + 1)
 #' (Phipson and Smyth 2010). In b of B permutations, the nearest of these points
 #' is at least as near as this one. The maximum up to each rank makes the values
 #' monotone.

@@ -33,7 +33,8 @@
 #' * `statistic`, for factors, is Welch's t or F, whose permutations give
 #'   `p_adjusted`: see [test_options()].
 #' * `p_value` is analytic, and assumes values that are nearly normal under
-#'   `"pearson"` and `"bicor"`. For factors it is that of Welch's test. It is valid only for a module chosen in advance.
+#'   `"pearson"` and `"bicor"`. For factors it is that of Welch's test. It is
+#'   valid only for a module chosen in advance.
 #' * `p_adjusted` is family-wise over all modules, by Westfall and Young's
 #'   step-down maximum over permutations of the outcome.
 #' * `fdr` is `p_value` adjusted by Benjamini and Hochberg over the modules.
@@ -60,9 +61,9 @@
 #' @param outcome `NULL` (default), or an outcome of the samples, or several in
 #'   a data frame or a list with names. They are as for [nearest_to()]: numbers,
 #'   logical values, a factor or text, or survival times (`survival::Surv`).
-#'   Samples that lack an outcome are left out for it, with a message. If both have names, samples are matched by name. For an
-#'   `ExpressionSet` or a `SummarizedExperiment`, it may be names of columns of
-#'   its sample data.
+#'   Samples that lack an outcome are left out for it, with a message. If both
+#'   have names, samples are matched by name. For an `ExpressionSet` or a
+#'   `SummarizedExperiment`, it may be names of columns of its sample data.
 #' @param min_size The minimum number of points in a module, 3 by default.
 #'   Smaller modules are left out.
 #' @param metric The correlation of eigengenes with outcomes: `"pearson"`
@@ -73,8 +74,8 @@
 #'   [test options][test_options()] (`statistic`, `family`), by name, or
 #'   collected as `options = `. `constant = "isolate"` puts constant
 #'   rows in no module. `na = "mean"` replaces a missing value of `x` by the
-#'   mean of its row. `adjust` applies to the correlations of eigengenes with outcomes, and not to the eigengenes
-#'   that are returned.
+#'   mean of its row. `adjust` applies to the correlations of eigengenes with
+#'   outcomes, and not to the eigengenes that are returned.
 #' @inheritParams nearest_to
 #'
 #' @returns An object of class `fsknn_modules`, a list of
@@ -82,9 +83,9 @@
 #'     `size`, `variance_explained` and `hub` (name or number of a point);
 #'   * `outcomes`, if there are any: a data frame with a row for each outcome
 #'     and module. Its columns are `outcome`, `module`, `correlation`,
-#'     `statistic` (if an outcome has Welch's t or F), `p_value`, `p_adjusted` (with permutations) and `fdr`. With `unit`, there
-#'     is no `p_value` and no `fdr`. The modules with the largest |correlation|
-#'     are first;
+#'     `statistic` (if an outcome has Welch's t or F), `p_value`, `p_adjusted`
+#'     (with permutations) and `fdr`. With `unit`, there is no `p_value` and no
+#'     `fdr`. The modules with the largest |correlation| are first;
 #'   * `points`: a data frame with a row for each point in a module: `point`,
 #'     `module`, `kme` and `rank` (1 for the hub);
 #'   * `eigengenes`: a matrix with a row for each module and a column for each

@@ -6,9 +6,9 @@
 using namespace fsknn;
 
 // The largest statistic of all rows for each outcome, and all statistics of
-// some rows: [num_kept x outcomes]. place: the row of these that a row has (from
-// 1), 0 if only the largest counts, or -1 if the row does not count. outcomes:
-// from outcomes_for() in R.
+// some rows: [num_kept x outcomes]. place: the row of these that a row has
+// (from 1), 0 if only the largest counts, or -1 if the row does not count.
+// outcomes: from outcomes_for() in R.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_permuted_statistics(Rcpp::NumericMatrix rows,
                                    Rcpp::List outcomes, std::string sign,

@@ -37,7 +37,10 @@ struct Case {
   std::int64_t num_kept = 0;
 
   Case(std::int64_t r, std::int64_t s, std::int64_t o, int seed)
-      : rows(r), samples(s), outcomes(o), x(draw(r * s, seed)),
+      : rows(r),
+        samples(s),
+        outcomes(o),
+        x(draw(r * s, seed)),
         y(draw(s * o, seed + 1)) {
     for (std::int64_t row = 0; row < rows; ++row) {
       double mean = 0.0, square = 0.0;
@@ -100,7 +103,9 @@ struct Case {
 
 TEST_CASE("robust statistics of slopes are those of their definition") {
   for (const auto& shape : {std::array<std::int64_t, 3>{1, 3, 1},
-                            {9, 5, 3}, {130, 17, 70}, {700, 40, 65}}) {
+                            {9, 5, 3},
+                            {130, 17, 70},
+                            {700, 40, 65}}) {
     const Case one(shape[0], shape[1], shape[2], 5);
     // Weights differ, or all are equal.
     for (const bool equal : {false, true}) {
@@ -142,7 +147,7 @@ TEST_CASE("robust statistics of slopes are those of their definition") {
           }
           const double t =
               slope * std::fabs(slope) / std::max(variance, kLeastVariance);
-          return side == StatisticSide::absolute ? std::fabs(t)
+          return side == StatisticSide::absolute   ? std::fabs(t)
                  : side == StatisticSide::negative ? -t
                                                    : t;
         });
@@ -166,7 +171,7 @@ TEST_CASE("Welch's F is that of its definition") {
     asked.levels = levels.data();
     one.check(asked, [&](std::int64_t row, std::int64_t p) {
       Values count(static_cast<std::size_t>(num), 0.0), mean = count,
-             variance = count;
+                                                        variance = count;
       const auto level = [&](std::int64_t f) {
         return static_cast<std::size_t>(
             levels[static_cast<std::size_t>(p * one.samples + f)] - 1);
@@ -188,8 +193,8 @@ TEST_CASE("Welch's F is that of its definition") {
       for (std::size_t at = 0; at < mean.size(); ++at) {
         const double weight = count[at] / variance[at];
         between += weight * (mean[at] - centre) * (mean[at] - centre);
-        apart += (1.0 - weight / all) * (1.0 - weight / all) /
-                 (count[at] - 1.0);
+        apart +=
+            (1.0 - weight / all) * (1.0 - weight / all) / (count[at] - 1.0);
       }
       return between / (num - 1.0) /
              (1.0 + 2.0 * (num - 2.0) / (num * num - 1.0) * apart);

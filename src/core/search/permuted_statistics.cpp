@@ -32,8 +32,7 @@ class RowTiles {
     for (std::int64_t row = 0; row < rows.num_rows; ++row)
       if (place[row] > -2) rows_.push_back(row);
     const std::int64_t tiles = size();
-    values_.resize(
-        static_cast<std::size_t>(tiles * kTileRows * num_samples_));
+    values_.resize(static_cast<std::size_t>(tiles * kTileRows * num_samples_));
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
       double* to = values_.data() + tile * kTileRows * num_samples_;
       for (std::int64_t one = 0; one < kTileRows; ++one) {
@@ -43,13 +42,11 @@ class RowTiles {
       }
     }
   }
-  std::int64_t size() const {
-    return (count() + kTileRows - 1) / kTileRows;
-  }
+  std::int64_t size() const { return (count() + kTileRows - 1) / kTileRows; }
   RowTile operator()(std::int64_t tile) const {
     RowTile out;
-    out.count = static_cast<int>(
-        std::min(kTileRows, count() - tile * kTileRows));
+    out.count =
+        static_cast<int>(std::min(kTileRows, count() - tile * kTileRows));
     for (std::int64_t one = 0; one < kTileRows; ++one)
       out.row[static_cast<std::size_t>(one)] = row_at(tile, one);
     out.values = values_.data() + tile * kTileRows * num_samples_;
@@ -120,8 +117,7 @@ void add_up(const double* values, const double* factors,
 /// The number of an outcome of a tile. The last one fills the last tile.
 std::int64_t outcome_at(std::int64_t first, std::size_t one,
                         const LargestStatistics& out) {
-  return std::min(first + static_cast<std::int64_t>(one),
-                  out.num_outcomes - 1);
+  return std::min(first + static_cast<std::int64_t>(one), out.num_outcomes - 1);
 }
 
 /// Takes the statistics of tiles of four outcomes from `first` on.
@@ -221,7 +217,7 @@ class RobustWorker {
         const double slope = slopes.of[row][0][one], square = slope * slope;
         const double least = least_[one] * (1.0 - square) * (1.0 - 1e-6);
         if (taker_.counts(tile.row[row], one,
-                         square / std::max(least, kLeastVariance)))
+                          square / std::max(least, kLeastVariance)))
           return true;
       }
     return false;
@@ -230,8 +226,7 @@ class RobustWorker {
   // The sum of weighted squares of the residuals is the variance.
   double statistic(double slope, double weighted, double squares,
                    double last) const {
-    const double variance =
-        squares - slope * (2.0 * weighted - slope * last);
+    const double variance = squares - slope * (2.0 * weighted - slope * last);
     const double t =
         slope * std::fabs(slope) / std::max(variance, kLeastVariance);
     switch (outcomes_.side) {
@@ -346,7 +341,7 @@ class OutcomePiece {
  public:
   template <class Outcomes>
   OutcomePiece(const RowTiles& tiles, std::int64_t num_samples,
-           const Outcomes& outcomes, const LargestStatistics& out)
+               const Outcomes& outcomes, const LargestStatistics& out)
       : tiles_(tiles),
         at_once_(std::max<std::int64_t>(
             1, kValuesAtOnce / (num_samples * kTileRows))),
@@ -357,9 +352,9 @@ class OutcomePiece {
 
   void operator()(std::int64_t piece) {
     const std::int64_t first = piece * kTilesOfOutcomes * kTileOutcomes;
-    const std::int64_t used = std::min(
-        kTilesOfOutcomes,
-        (num_outcomes_ - first + kTileOutcomes - 1) / kTileOutcomes);
+    const std::int64_t used =
+        std::min(kTilesOfOutcomes,
+                 (num_outcomes_ - first + kTileOutcomes - 1) / kTileOutcomes);
     for (std::int64_t at = 0; at < used; ++at)
       worker(at).begin(first + at * kTileOutcomes);
     for (std::int64_t from = 0; from < tiles_.size(); from += at_once_) {
@@ -383,19 +378,20 @@ class OutcomePiece {
 };
 
 template <class Worker, class Outcomes>
-void take_statistics(const PointRows& rows, const Outcomes& outcomes, int num_threads,
-         Progress* progress, const LargestStatistics& out) {
+void take_statistics(const PointRows& rows, const Outcomes& outcomes,
+                     int num_threads, Progress* progress,
+                     const LargestStatistics& out) {
   const RowTiles tiles(rows, out.place);
   if (tiles.size() == 0) return;
   constexpr std::int64_t of_piece = kTilesOfOutcomes * kTileOutcomes;
   const double operations = 3.0 * static_cast<double>(rows.num_rows) *
                             static_cast<double>(rows.num_samples) *
                             static_cast<double>(out.num_outcomes);
-  run_pieces((out.num_outcomes + of_piece - 1) / of_piece,
-             useful_threads(num_threads, operations), {progress, 0.0, 1.0},
-             [&] {
-               return OutcomePiece<Worker>(tiles, rows.num_samples, outcomes, out);
-             });
+  run_pieces(
+      (out.num_outcomes + of_piece - 1) / of_piece,
+      useful_threads(num_threads, operations), {progress, 0.0, 1.0}, [&] {
+        return OutcomePiece<Worker>(tiles, rows.num_samples, outcomes, out);
+      });
 }
 
 }  // namespace

@@ -391,14 +391,20 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' outcome are independent, `p_adjusted` is correct for any number of samples,
 #' as it is with r.
 #' * **Two levels**: Welch's t, as in [stats::t.test()], positive if the second
-#'   level has the larger mean. With `sign = "absolute"` it is |t|.
+#'   level has the larger mean. Its degrees of freedom differ between points. So
+#'   t is converted to its normal score (Wallace 1959) before the largest is
+#'   taken. The column `statistic` has t, and the attribute `null` the largest
+#'   scores. Without the score, the points with the fewest degrees of freedom
+#'   would have the largest t. Conversion by an approximate distribution is
+#'   called prepivoting (Beran 1988).
 #' * **Numbers**: the slope of the point on the outcome, divided by its
 #'   heteroscedasticity-consistent standard error HC2 (MacKinnon and White
 #'   1985). For two groups, this is Welch's t. It is not the default for
 #'   numbers: see *What it costs*.
-#' * **Covariates and weights**: the slope is that in the (weighted) regression
-#'   on the outcome and the covariates, and so is HC2. For a factor of two
-#'   levels, too. Residuals are permuted as for r.
+#' * **Covariates, strata and weights**: the slope is that in the (weighted)
+#'   regression on the outcome and the covariates, and so is HC2. For a factor
+#'   of two levels, too. Residuals are permuted as for r. This t is not
+#'   converted to a score.
 #' * **Strata**: their indicators are covariates of the statistic, also without
 #'   `adjust`. The listed correlations then still contain differences between
 #'   strata.
@@ -433,6 +439,10 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' `weights` they are those of Welch's test. Otherwise they assume equal
 #' variances.
 #' @references
+#' Beran R (1988). Prepivoting Test Statistics: A Bootstrap View of Asymptotic
+#' Refinements. *Journal of the American Statistical Association* 83: 687-697.
+#' \doi{10.1080/01621459.1988.10478649}
+#'
 #' Brunner E, Munzel U (2000). The Nonparametric Behrens-Fisher Problem:
 #' Asymptotic Theory and a Small-Sample Approximation. *Biometrical Journal* 42:
 #' 17-25.
@@ -447,6 +457,9 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' MacKinnon JG, White H (1985). Some Heteroskedasticity-Consistent Covariance
 #' Matrix Estimators with Improved Finite Sample Properties. *Journal of
 #' Econometrics* 29: 305-325. \doi{10.1016/0304-4076(85)90158-7}
+#'
+#' Wallace DL (1959). Bounds on Normal Approximations to Student's and the
+#' Chi-Square Distributions. *Annals of Mathematical Statistics* 30: 1121-1130.
 #'
 #' Welch BL (1951). On the Comparison of Several Mean Values: An Alternative
 #' Approach. *Biometrika* 38: 330-336. \doi{10.1093/biomet/38.3-4.330}

@@ -81,6 +81,7 @@ has_small_level <- function(search, unit) {
 #   own        the outcomes, a row for each
 #   levels     for "welch", the level of each sample
 #   basis      orthonormal: a constant, the covariates and the strata
+#   has_scores  two groups without covariates: normal scores of Welch's t
 #   change     a function of rows of points: their weighted values, or means
 new_design <- function(search, drawn, strata, unit) {
   request <- search$request
@@ -118,6 +119,8 @@ new_design <- function(search, drawn, strata, unit) {
   )
   list(
     kind = search$kind, sign = request$sign, permuted = permutable(search),
+    has_scores = isTRUE(search$is_factor) && search$kind == "robust" &&
+      is.null(root) && parts$rank == 1,
     drawn = drawn, own = values, levels = levels, root = root,
     basis = qr.Q(parts)[, seq_len(parts$rank), drop = FALSE], change = change
   )
@@ -153,7 +156,8 @@ outcomes_for <- function(design, of, by = NULL) {
     })
     return(list(directions = orthonormal_each(each)))
   }
-  columns <- off_columns(rows(of), design)
+  rows <- rows(of)
+  columns <- off_columns(rows, design)
   length <- sqrt(colSums(columns^2))
   columns <- columns / rep(length, each = nrow(columns))
   undefined <- which(!is.finite(length) | length == 0)
@@ -162,10 +166,15 @@ outcomes_for <- function(design, of, by = NULL) {
   # Without a residual in theory, the sample does not count.
   weight <- columns^2 / left
   weight[left < 1e-8] <- 0
-  list(
+  outcomes <- list(
     columns = columns, weight = weight, weighted = weight * columns,
     last = colSums(weight * columns^2), undefined = undefined
   )
+  if (design$has_scores) {
+    outcomes$inside <- t(rows)
+    outcomes$num_inside <- rowSums(rows)
+  }
+  outcomes
 }
 
 # Returns columns without the basis, 0 if that leaves only rounding errors.
@@ -204,20 +213,6 @@ statistic_of_rows <- function(rows, outcomes, design) {
       (rows %*% columns)^2
     }))
   )
-}
-
-# Makes the statistic larger for the nearer. A row without values has -Inf, and
-# a permutation without a value counts as the most extreme.
-nearer_is_larger <- function(statistic, outcomes, design) {
-  if (design$kind == "robust") {
-    statistic <- switch(
-      design$sign, signed = statistic, negative = -statistic,
-      absolute = abs(statistic)
-    )
-    statistic[, outcomes$undefined] <- Inf
-  }
-  statistic[is.na(statistic[, 1]), ] <- -Inf
-  statistic
 }
 
 # Rounding errors of variances of rows of length 1.
@@ -299,16 +294,21 @@ judge_by_statistic <- function(search, drawn, bytes, strata, unit, call) {
     nearest_by_ratio(search, call)
   }
   own <- outcomes_for(design, seq_len(nrow(found$index)))
-  statistic <- over_all_points(search, design, call, function(values) {
-    statistic_of_rows(values, own, design)
+  observed <- over_all_points(search, design, call, function(values) {
+    scores_of_rows(values, own, design, search, call)
   })
-  observed <- nearer_is_larger(statistic, own, design)
   self <- search$request$query_self
   observed[cbind(self, seq_along(self))] <- -Inf
   judged <- list(found = found)
   columns <- list()
   if (search$kind != "ratio") {
-    columns$statistic <- of_found(unsquared(statistic, design), found$index)
+    statistic <- over_all_points(search, design, call, function(values) {
+      statistic_of_rows(values, own, design)
+    })
+    if (search$kind == "robust") {
+      statistic <- unsquared(statistic)
+    }
+    columns$statistic <- of_found(statistic, found$index)
   }
   if (is.null(unit)) {
     columns <- c(columns, columns_of_tests(search, found, bytes, call))
@@ -320,12 +320,17 @@ judge_by_statistic <- function(search, drawn, bytes, strata, unit, call) {
 }
 
 # Returns t for its square with a sign.
-unsquared <- function(statistic, design) {
-  if (design$kind == "robust") {
-    sign(statistic) * sqrt(abs(statistic))
-  } else {
-    statistic
-  }
+unsquared <- function(statistic) sign(statistic) * sqrt(abs(statistic))
+
+# Returns what is compared with permutations, larger for the nearer. It is -Inf
+# for rows without values.
+scores_of_rows <- function(values, outcomes, design, search, call) {
+  place <- seq_len(nrow(values))
+  place[is.na(values[, 1])] <- -1L
+  kept <- largest_statistics(values, outcomes, design, place, search, call)$kept
+  scores <- matrix(-Inf, nrow(values), ncol(kept))
+  scores[place > 0, ] <- kept
+  scores
 }
 
 # `values` has a row for each point and a column for each outcome, and `index`
@@ -376,9 +381,10 @@ step_down <- function(search, design, observed, found, bytes, call) {
       p[listed[outcome, ]]
     }, double(ncol(listed))))
   }
-  list(
-    adjusted = matrix(adjusted, num_outcomes), null = unsquared(null, design)
-  )
+  if (design$kind == "robust" && !design$has_scores) {
+    null <- unsquared(null)
+  }
+  list(adjusted = matrix(adjusted, num_outcomes), null = null)
 }
 
 # Returns, for each outcome, the statistics of the first points by rank (rows)

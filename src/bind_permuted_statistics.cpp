@@ -46,6 +46,10 @@ Rcpp::List cpp_permuted_statistics(Rcpp::NumericMatrix rows,
       robust.weight = values("weight");
       robust.weighted = values("weighted");
       robust.last = values("last");
+      if (outcomes.containsElementNamed("inside")) {
+        robust.inside = values("inside");
+        robust.num_inside = values("num_inside");
+      }
       robust.side = sign == "absolute"   ? StatisticSide::absolute
                     : sign == "negative" ? StatisticSide::negative
                                          : StatisticSide::signed_t;

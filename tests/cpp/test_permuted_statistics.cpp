@@ -156,6 +156,58 @@ TEST_CASE("robust statistics of slopes are those of their definition") {
   }
 }
 
+TEST_CASE("groups have the normal score of Welch's t") {
+  const Case one(300, 23, 67, 11);
+  Values y(one.y.size()), weight(y.size()), inside(y.size(), 0.0),
+      num_inside(static_cast<std::size_t>(one.outcomes)), unused(y.size(), 0.0);
+  std::mt19937 random(4);
+  const auto n = static_cast<double>(one.samples);
+  for (std::int64_t p = 0; p < one.outcomes; ++p) {
+    const std::int64_t count = 2 + p % 20;
+    const auto n_2 = static_cast<double>(count), n_1 = n - n_2;
+    num_inside[static_cast<std::size_t>(p)] = n_2;
+    const auto from = inside.begin() + p * one.samples;
+    std::fill(from, from + count, 1.0);
+    std::shuffle(from, from + one.samples, random);
+    for (std::int64_t f = 0; f < one.samples; ++f) {
+      const auto at = static_cast<std::size_t>(p * one.samples + f);
+      const bool is_in = inside[at] > 0.0;
+      y[at] = (inside[at] - n_2 / n) / std::sqrt(n_1 * n_2 / n);
+      weight[at] = y[at] * y[at] / (1.0 - 1.0 / (is_in ? n_2 : n_1));
+    }
+  }
+  RobustOutcomes asked;
+  asked.columns = y.data();
+  asked.weight = weight.data();
+  asked.weighted = unused.data();
+  asked.last = unused.data();
+  asked.inside = inside.data();
+  asked.num_inside = num_inside.data();
+  one.check(asked, [&](std::int64_t row, std::int64_t p) {
+    double count[2] = {0, 0}, mean[2] = {0, 0}, part[2] = {0, 0};
+    const auto group = [&](std::int64_t f) {
+      return inside[static_cast<std::size_t>(p * one.samples + f)] > 0 ? 1 : 0;
+    };
+    for (std::int64_t f = 0; f < one.samples; ++f) {
+      count[group(f)] += 1.0;
+      mean[group(f)] += one.value(row, f);
+    }
+    for (int at = 0; at < 2; ++at) mean[at] /= count[at];
+    for (std::int64_t f = 0; f < one.samples; ++f) {
+      const double left = one.value(row, f) - mean[group(f)];
+      part[group(f)] += left * left;
+    }
+    double freedom = 0.0;
+    for (int at = 0; at < 2; ++at) {
+      part[at] /= count[at] * (count[at] - 1.0);
+      freedom += part[at] * part[at] / (count[at] - 1.0);
+    }
+    const double variance = part[0] + part[1], gap = mean[1] - mean[0];
+    freedom = variance * variance / freedom;
+    return std::copysign(normal_score(gap * gap / variance, freedom), gap);
+  });
+}
+
 TEST_CASE("Welch's F is that of its definition") {
   for (const int num : {2, 3, 5}) {
     const Case one(140, 23, 67, 9);

@@ -182,9 +182,9 @@ class RobustWorker {
          ++row) {
       const auto& of = sums.of[row];
       for (std::size_t one = 0; one < kTileOutcomes; ++one)
-        taker_.take(tile.row[row], one,
-                    statistic(slopes.of[row][0][one], of[0][one], of[1][one],
-                              last_[one]));
+        taker_.take(
+            tile.row[row], one,
+            statistic(one, slopes.of[row][0][one], of[0][one], of[1][one]));
     }
   }
 
@@ -196,13 +196,15 @@ class RobustWorker {
     for (std::size_t one = 0; one < kTileOutcomes; ++one) {
       const std::int64_t at = outcome_at(first, one, out_);
       last_[one] = outcomes_.last[at];
+      if (is_grouped()) num_inside_[one] = outcomes_.num_inside[at];
       for (std::int64_t f = 0; f < num_samples_; ++f) {
         const std::int64_t from = at * num_samples_ + f;
         slope_[static_cast<std::size_t>(f * kTileOutcomes) + one] =
             outcomes_.columns[from];
         double* to = factors_.data() + f * 2 * kTileOutcomes + one;
         to[0] = outcomes_.weighted[from];
-        to[kTileOutcomes] = outcomes_.weight[from];
+        to[kTileOutcomes] =
+            is_grouped() ? outcomes_.inside[from] : outcomes_.weight[from];
         least_[one] = std::min(least_[one], outcomes_.weight[from]);
       }
     }
@@ -216,19 +218,27 @@ class RobustWorker {
       for (std::size_t one = 0; one < kTileOutcomes; ++one) {
         const double slope = slopes.of[row][0][one], square = slope * slope;
         const double least = least_[one] * (1.0 - square) * (1.0 - 1e-6);
+        const double most = square / std::max(least, kLeastVariance);
         if (taker_.counts(tile.row[row], one,
-                          square / std::max(least, kLeastVariance)))
+                          is_grouped() ? most_score(most) : most))
           return true;
       }
     return false;
   }
 
-  // The sum of weighted squares of the residuals is the variance.
-  double statistic(double slope, double weighted, double squares,
-                   double last) const {
-    const double variance = squares - slope * (2.0 * weighted - slope * last);
-    const double t =
-        slope * std::fabs(slope) / std::max(variance, kLeastVariance);
+  bool is_grouped() const { return outcomes_.inside != nullptr; }
+
+  // Welch's degrees of freedom are at most those of Student's t.
+  double most_score(double squared_t) const {
+    return normal_score(squared_t, static_cast<double>(num_samples_ - 2)) *
+           (1.0 + 1e-9);
+  }
+
+  double statistic(std::size_t one, double slope, double weighted,
+                   double squares) const {
+    const double t = is_grouped()
+                         ? score_of_groups(slope, squares, num_inside_[one])
+                         : robust(slope, weighted, squares, last_[one]);
     switch (outcomes_.side) {
       case StatisticSide::signed_t: return t;
       case StatisticSide::absolute: return std::fabs(t);
@@ -237,11 +247,37 @@ class RobustWorker {
     return t;
   }
 
+  // The sum of weighted squares of the residuals is the variance.
+  static double robust(double slope, double weighted, double squares,
+                       double last) {
+    const double variance = squares - slope * (2.0 * weighted - slope * last);
+    return slope * std::fabs(slope) / std::max(variance, kLeastVariance);
+  }
+
+  // inside: the sum of squares of the second group. All squares have the sum 1,
+  // and the means of the groups explain the square of the slope. Each group's
+  // part of the variance has the weight of its samples.
+  double score_of_groups(double slope, double inside, double n_2) const {
+    const double n = static_cast<double>(num_samples_);
+    const double n_1 = n - n_2;
+    const double square = slope * slope;
+    const double part_2 =
+        std::max(inside - square * n_1 / n, 0.0) * n_1 / (n * (n_2 - 1.0));
+    const double part_1 = std::max(1.0 - inside - square * n_2 / n, 0.0) * n_2 /
+                          (n * (n_1 - 1.0));
+    const double variance = std::max(part_1 + part_2, kLeastVariance);
+    const double freedom =
+        variance * variance /
+        std::max(part_1 * part_1 / (n_1 - 1.0) + part_2 * part_2 / (n_2 - 1.0),
+                 variance * variance / (n - 2.0));
+    return std::copysign(normal_score(square / variance, freedom), slope);
+  }
+
   const std::int64_t num_samples_;
   const RobustOutcomes& outcomes_;
   const LargestStatistics& out_;
   Taker taker_;
-  std::array<double, kTileOutcomes> last_{}, least_{};
+  std::array<double, kTileOutcomes> last_{}, least_{}, num_inside_{};
   std::vector<double> slope_, factors_;
 };
 
@@ -395,6 +431,11 @@ void take_statistics(const PointRows& rows, const Outcomes& outcomes,
 }
 
 }  // namespace
+
+double normal_score(double squared_t, double freedom) {
+  return (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0) *
+         std::sqrt(freedom * std::log1p(squared_t / freedom));
+}
 
 void permuted_statistics(const PointRows& rows, const RobustOutcomes& outcomes,
                          int num_threads, Progress* progress,

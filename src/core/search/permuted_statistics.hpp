@@ -20,6 +20,10 @@ struct RobustOutcomes {
   const double* weight = nullptr;    ///< squares / (1 - leverage)
   const double* weighted = nullptr;  ///< weight * columns
   const double* last = nullptr;      ///< [num_outcomes], of weight * squares
+  /// Two groups without covariates: 1 for the samples of the second, else 0;
+  /// null for other outcomes.
+  const double* inside = nullptr;
+  const double* num_inside = nullptr;  ///< [num_outcomes], samples in it
   StatisticSide side = StatisticSide::signed_t;
 };
 
@@ -50,7 +54,12 @@ struct LargestStatistics {
 /// Variances below this are rounding errors.
 constexpr double kLeastVariance = 1e-12;
 
-/// Slopes are squared, with their sign.
+/// The normal score of Student's t (Wallace 1959), of t squared. It grows with
+/// t and with the degrees of freedom.
+double normal_score(double squared_t, double freedom);
+
+/// Slopes are squared, with their sign. For two groups, the statistic is the
+/// normal score of Welch's t with its own degrees of freedom, with its sign.
 void permuted_statistics(const PointRows& rows, const RobustOutcomes& outcomes,
                          int num_threads, Progress* progress,
                          const LargestStatistics& out);

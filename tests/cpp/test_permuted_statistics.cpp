@@ -1,5 +1,7 @@
 // Studentized statistics of permuted outcomes, against their definitions.
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "core/search/permuted_statistics.hpp"
-#include "doctest.h"
 
 using namespace fsknn;
 

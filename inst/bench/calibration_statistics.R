@@ -7,7 +7,7 @@
 #                                               [--only=TEXT]
 #
 # prints a table, and stores it in FOLDER as calibration-statistics.csv. A data
-# set of all designs takes some 20 seconds of a processor. --only runs designs
+# set of all designs takes some 15 seconds of a processor. --only runs designs
 # whose names have this text, and keeps the other stored rows. The table does
 # not depend on the number of processes.
 #

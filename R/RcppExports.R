@@ -337,6 +337,10 @@ cpp_permute_rows <- function(x) {
     .Call(`_fsknn_cpp_permute_rows`, x)
 }
 
+cpp_permuted_statistics <- function(rows, outcomes, sign, place, num_kept, num_threads) {
+    .Call(`_fsknn_cpp_permuted_statistics`, rows, outcomes, sign, place, num_kept, num_threads)
+}
+
 cpp_plan <- function(num_points, num_features, num_queries, request) {
     .Call(`_fsknn_cpp_plan`, num_points, num_features, num_queries, request)
 }

@@ -130,7 +130,8 @@ metric_of_distance <- function(distance, call = caller_env()) {
 # callers. They read every index, so no point may lack neighbours.
 not_options <- c(
   "x", "k", "metric", "constant", "subset", "points", "assay", "dimred",
-  "BPPARAM", "checkpoint", "adjust", "data", "block", "between", "output"
+  "BPPARAM", "checkpoint", "adjust", "data", "block", "between", "output",
+  "statistic", "family"
 )
 
 check_neighbour_options <- function(distance, options, call = caller_env()) {

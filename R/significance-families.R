@@ -4,29 +4,29 @@
 # requested point). With "call", they are adjusted for those of all outcomes.
 families <- c("outcome", "call")
 
-# `lacks` is the argument without which there are no p-values, or NULL.
-check_family <- function(family, metric, lacks, call = caller_env()) {
-  family <- check_choice(family, families, "family", call = call)
-  if (family == "outcome") {
-    return(family)
-  }
-  if (!is.null(lacks)) {
+# Checks test_options(). `lacks` is the argument without which there are no
+# p-values, or NULL.
+check_tests <- function(options, lacks, call = caller_env()) {
+  told <- c(
+    family = if (options$family == "call") "call", statistic = options$statistic
+  )
+  if (length(told) > 0 && !is.null(lacks)) {
     abort_argument(
-      "{.code family = \"call\"} needs {.arg {lacks}}, and there is none.",
+      "{.code {names(told)[[1]]} = \"{told[[1]]}\"} needs {.arg {lacks}}, and
+       there is none.",
       call
     )
   }
-  if (!has_correlation(metric)) {
+  if (options$family == "call" && !has_correlation(options$metric)) {
     abort_argument(
       c(
         "{.code family = \"call\"} can't be used with metric
-         {.val {metric$name}}.",
+         {.val {options$metric$name}}.",
         x = "Distances from outcomes of another scale can't be compared."
       ),
       call
     )
   }
-  family
 }
 
 is_one_family <- function(search) {
@@ -50,6 +50,9 @@ notes_of_p <- function(search, strata, has_units) {
   families <- search$num_rows
   weighting <- search$options$weighting
   c(
+    if (!is.null(search$kind) && search$relabelled$num > 0) {
+      paste0("Permuted statistic: ", describe_statistic(search))
+    },
     if (families > 1 && !is_one_family(search)) {
       paste0(
         "Adjusted p-values: ", format_count(families),
@@ -79,6 +82,18 @@ notes_of_p <- function(search, strata, has_units) {
         }
       )
     }
+  )
+}
+
+describe_statistic <- function(search) {
+  switch(
+    search$kind,
+    robust = if (isTRUE(search$is_factor)) {
+      "Welch's t"
+    } else {
+      "t with a robust standard error"
+    },
+    welch = "Welch's F", ratio = "correlation ratio"
   )
 }
 

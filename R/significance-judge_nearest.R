@@ -33,7 +33,8 @@ check_no_blocks <- function(permutations, block, call = caller_env()) {
   )
 }
 
-# Returns the relabellings of the samples that count: see relabellings().
+# Returns the relabellings of the samples that count (see relabellings()), and
+# the strata and units of these samples.
 draw_for_search <- function(search, x, permutations, strata, unit,
                             call = caller_env()) {
   points <- search$points
@@ -61,10 +62,19 @@ draw_for_search <- function(search, x, permutations, strata, unit,
   exchange <- exchange_of(
     search$queries$values, strata, unit, request$adjust, call
   )
-  relabellings(
+  relabelled <- relabellings(
     exchange, permutations, permutable(search)$values,
     same_for_sign(request$sign, request$metric == "spearman"), arg, call
   )
+  facts <- relabelled$facts
+  if (!is.null(search$levels)) {
+    relabelled$facts$smallest_p <- if (facts$all || !is.null(facts$num_units)) {
+      smallest_p(relabelled$drawn, t(search$levels), same_classes)
+    } else {
+      facts$smallest_p[[1]]
+    }
+  }
+  c(relabelled, list(strata = strata, unit = unit))
 }
 
 # Returns the argument that has the outcomes.
@@ -137,25 +147,34 @@ check_index_strata <- function(search, strata, call) {
 #   found    as run_search() does
 #   columns  further columns of the table, matrices of the shape of found$index
 #   null     the smallest distance of each permutation (row) for each outcome
-#            (column)
+#            (column), or the largest statistic
+# `strata` and `unit` are those of the samples that count.
 # `bytes` limits the queries of one search and its answer.
-judge_nearest <- function(search, drawn, bytes = bytes_at_once,
-                          has_units = FALSE, call = caller_env()) {
+judge_nearest <- function(search, drawn, bytes = bytes_at_once, strata = NULL,
+                          unit = NULL, call = caller_env()) {
   if (is.null(search$held) && can_be_held(search)) {
     # The points are prepared, and sent to a GPU, once for all searches below.
     search$held <- hold_points(search$points$values, search$request, call)
     on.exit(give_back_held(search$held))
   }
   search$tied <- tied_points(search)
-  judge <- if (has_own_samples(search)) judge_by_p else search_permuted
-  judged <- judge(search, drawn, bytes, call)
-  columns <- list()
-  if (has_correlation(search$options$metric) && !has_units) {
-    columns <- analytic_columns(search, judged$found, bytes, call)
+  if (!is.null(search$kind)) {
+    judged <- judge_by_statistic(search, drawn, bytes, strata, unit, call)
+    columns <- judged$columns
+  } else {
+    judge <- if (has_own_samples(search)) judge_by_p else search_permuted
+    judged <- judge(search, drawn, bytes, call)
+    columns <- list()
+    if (has_correlation(search$options$metric) && is.null(unit)) {
+      columns <- analytic_columns(search, judged$found, bytes, call)
+    }
   }
   columns$p_adjusted <- judged$adjusted
-  order <- intersect(c("p_value", "p_adjusted", "fdr"), names(columns))
-  list(found = judged$found, columns = columns[order], null = judged$null)
+  order <- c("statistic", "p_value", "p_adjusted", "fdr")
+  list(
+    found = judged$found, columns = columns[intersect(order, names(columns))],
+    null = judged$null
+  )
 }
 
 bytes_at_once <- 2^28

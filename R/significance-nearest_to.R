@@ -21,12 +21,16 @@
 #'   * numbers, or logical values;
 #'   * a factor of two levels, of which the first counts as 0 and the second as
 #'     1;
-#'   * text with two different values, converted to a factor (in sorted order);
+#'   * a factor of three or more levels: see *Three or more levels* below;
+#'   * text, converted to a factor (in sorted order);
 #'   * survival times, `survival::Surv(time, event)`: see "Survival" below.
 #'
 #'   Several outcomes are a data frame, or a list with names. For an
 #'   `ExpressionSet` or a `SummarizedExperiment`, they may be names of columns
-#'   of its sample data.
+#'   of its sample data. If samples lack an outcome (`NA`), they are left out
+#'   for this outcome, and a message of class `fsknn_samples_left_out` says how
+#'   many. An index can't leave out samples. With `na = "pairwise"`, pairs are
+#'   compared over common samples.
 #' @param k Number of neighbours, a whole number from 1 to the number of other
 #'   points.
 #' @param permutations The number of permutations of the outcome for p-values.
@@ -47,13 +51,10 @@
 #'   a cell, given like `strata`. Units must be independent of each other; the
 #'   samples of one unit need not be. See *Whole units* below. `NULL` (default):
 #'   all samples are independent.
-#' @param family The tests that `p_adjusted` and `fdr` are adjusted for.
-#'   `"outcome"` (default): all points, for each outcome (or each `point`)
-#'   separately. So ten outcomes are ten families. `"call"`: all points of all
-#'   outcomes together. It is for correlations.
-#' @param ... [Point options][point_options()] and [run options][run_options()],
-#'   by name, or collected as `options = `. `constant` applies to other points:
-#'   the point itself must vary.
+#' @param ... [Point options][point_options()], [run options][run_options()] and
+#'   [test options][test_options()] (`statistic`, `family`), by name, or
+#'   collected as `options = `. `constant` applies to other points: the point
+#'   itself must vary.
 #'
 #' @returns A data frame of class `fsknn_nearest`, which prints with a header.
 #'   It has k rows for each point or outcome, the nearest first. There are fewer
@@ -65,18 +66,26 @@
 #'   * `name`: the name of the neighbour, or its number if `x` has no row names;
 #'   * `index`: the neighbour's row number in `x`;
 #'   * `distance`: double;
-#'   * `correlation`: for correlations, the signed r for every `sign`;
+#'   * `correlation`: for correlations, the signed r for every `sign`. For a
+#'     factor of three or more levels, the correlation ratio;
 #'   * `block`: with `block`, that of the neighbour;
+#'   * `statistic`: with `permutations`, Welch's t or F, or a slope divided by
+#'     its standard error, if an outcome has such a `statistic`. For other
+#'     outcomes of the call, it is the correlation. See [test_options()];
 #'   * `p_value` and `fdr`: with `permutations` (0 or more) for correlations,
 #'     the p-value of the pair and the false discovery rate over all points.
 #'     With `family = "call"`, that is over the points of all outcomes. With
 #'     `unit`, there are none;
 #'   * `p_adjusted`: with 1 or more `permutations`, the family-wise p-value.
 #'
-#'   With `permutations`, the attribute `null` is a matrix of the smallest
-#'   distances, permutations x outcomes. For correlations with `sign = "signed"`
-#'   or `"absolute"`, 1 minus these is the largest r, or |r|, of each
-#'   permutation. The attribute `smallest_p` has the smallest `p_adjusted` that
+#'   With `permutations`, there are attributes. `null` is a matrix of the
+#'   smallest distances, permutations x outcomes. For correlations with `sign =
+#'   "signed"` or `"absolute"`, 1 minus these is the largest r, or |r|, of each
+#'   permutation. With another `statistic`, `null` has the largest of each
+#'   permutation. Its last rows are `NA` for an outcome that has fewer
+#'   permutations than others.
+#'
+#'   The attribute `smallest_p` has the smallest `p_adjusted` that
 #'   is possible, for each outcome. The attribute `left_out` lists
 #'   [metafeatures()] that were left out, and `num_covariates` is the number of
 #'   covariates that rows were adjusted for, strata included.
@@ -91,6 +100,9 @@
 #' below 0), and two-sided for `"absolute"`.
 #' * `"pearson"`: Student's t with n - 2 degrees of freedom for n samples, as in
 #'   [stats::cor.test()]. With `weights`, n depends on their kind, as below.
+#' * For a factor, text or logical values with the studentized `statistic` (the
+#'   default), it is Welch's test, as in [stats::t.test()] and
+#'   [stats::oneway.test()]. With `adjust` or `weights`, it is Student's t.
 #' * `"spearman"`: without ties and weights, from the distribution of ranks, as
 #'   below. If the point or the outcome has ties, or with weights, from t. That
 #'   is too small in the far tail.
@@ -149,6 +161,18 @@
 #' weights. A wrong meaning gives wrong p-values: see the article "calibration"
 #' of the site.
 #'
+#' @section Three or more levels:
+#' A factor of three or more levels has no direction, so `sign` must be
+#' `"absolute"`, and `metric` `"pearson"`. The nearest points are those with the
+#' largest correlation ratio (eta), which is the multiple correlation of the
+#' point with indicators of the levels. For two levels, it is |r|. Distances are
+#' 1 - eta. The order of the levels, also of an ordered factor, does not count.
+#'
+#' `p_adjusted` is by permutation of Welch's F. With `adjust`, `weights` or
+#' `strata`, it is by permutation of eta. `p_value` is that of Welch's test, as
+#' in [stats::oneway.test()], or of the F test of [stats::anova()] with
+#' `adjust`, `weights`, `strata`, or `statistic = "correlation"`.
+#'
 #' @section False discovery rate:
 #' `fdr` is `p_value` adjusted by Benjamini and Hochberg (1995) over all points.
 #' It is the smallest false discovery rate at which the neighbour is among the
@@ -159,8 +183,13 @@
 #' (`"absolute"`).
 #'
 #' @section Family-wise p-values:
-#' `p_adjusted` is the step-down maxT of Westfall and Young (1993). Each step is
-#' over all points except those listed before. Its p-value is (b + 1) / (B + 1)
+#' `p_adjusted` is the step-down maxT of Westfall and Young (1993). With the
+#' statistic r, each step is over all points except those listed before.
+#' Studentized statistics such as Welch's t have an order of their own. Each
+#' step is over all points except those with a larger statistic. So `p_adjusted`
+#' need not increase with the rank.
+#'
+#' Its p-value is (b + 1) / (B + 1)
 #' (Phipson and Smyth 2010). In b of B permutations, the nearest of these points
 #' is at least as near as this one. The maximum up to each rank makes the values
 #' monotone.
@@ -176,6 +205,9 @@
 #' The steps are in order of `p_value`, over all points. The table is in order
 #' of r, so `p_adjusted` may decrease in it.
 #'
+#' Outcomes with another statistic, or other missing values, are permuted one
+#' after another.
+#'
 #' The null hypothesis is that the outcome's values are exchangeable among the
 #' samples (of one stratum) relative to all points that are not listed before.
 #' The probability that any point is called wrongly is then at most the level.
@@ -184,7 +216,8 @@
 #' Permutations are drawn by R's random numbers before the search, so
 #' [set.seed()] makes them reproducible on any backend. Distances are equal if
 #' they differ by at most 1e-12, relative to their size. For correlations and
-#' other bounded metrics, it is relative to 1.
+#' other bounded metrics, it is relative to 1. Squares of other statistics are
+#' equal if they differ by at most 1e-9 of their size, plus 1e-12.
 #'
 #' Few samples have few arrangements: two groups of 4 have 70. If there are at
 #' most `permutations` besides the observed one, all are used, without random
@@ -229,7 +262,8 @@
 #' is constant within units must be constant, too.
 #'
 #' **Calibration.** We simulated 500 genes of donors with 20 cells each, without
-#' any effect (`inst/bench/calibration_units.R`). Without `unit`, some gene is
+#' any effect (`inst/bench/calibration_units.R`), with `statistic =
+#' "correlation"`. Without `unit`, some gene is
 #' called at 5% in each of 100 data sets. With `unit`, it is in 3%, 4% and 6% of
 #' 400 data sets (4 and 4, 10 and 10, 20 and 20 donors).
 #'
@@ -266,8 +300,10 @@
 #' * Samples that are not exchangeable: batches, relatives, repeated samples.
 #'   `strata` help with batches, and `unit` with repeated samples.
 #' * Numbers of samples that depend on the outcome, with `unit`.
-#' * Unequal variances in groups of unequal size. A difference in variance alone
-#'   may then be significant.
+#' * Unequal variances in groups, above all in groups of unequal size. With
+#'   `statistic = "correlation"`, a difference in variance alone may be
+#'   significant. Welch's t, the default for factors, reduces this but does not
+#'   control it for the largest of thousands of points: see [test_options()].
 #' * Strata of unequal spread, for `p_value` and `fdr`. If points and outcome
 #'   vary more in the same stratum, both are too small. With `adjust`, a message
 #'   of class `fsknn_unequal_strata` says if the outcome's spreads differ.
@@ -370,8 +406,7 @@
 #' }
 nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
                        outcome = NULL, permutations = NULL, strata = NULL,
-                       unit = NULL, family = c("outcome", "call"),
-                       block = NULL, between = FALSE) {
+                       unit = NULL, block = NULL, between = FALSE) {
   check_supplied(x)
   if (is.null(outcome)) {
     check_supplied(point)
@@ -382,19 +417,61 @@ nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
   permutations <- check_permutations(permutations, least = 0)
   check_has_p_values(permutations, options$metric)
   check_no_blocks(permutations, block)
-  has_p <- !is.null(permutations)
-  options$family <- check_family(
-    family, options$metric, if (!has_p) "permutations"
+  check_tests(options, if (is.null(permutations)) "permutations")
+  call <- current_env()
+  if (is.null(outcome)) {
+    return(nearest_of_part(
+      x, list(options = options), permutations, strata, unit, call, k = k,
+      point = point, block = block, between = between
+    ))
+  }
+  search <- read_search(x, NULL, options, TRUE, call)
+  for_parts(
+    outcomes_told(outcome, x, search, call), search,
+    function(part) {
+      nearest_of_part(
+        x, part, permutations, strata, unit, call, k = k, block = block,
+        between = between
+      )
+    },
+    call
   )
-  options$weighting <- weigh_p(x, options, has_p, permutations)
+}
+
+# Returns the table of one search: see for_parts(). Further arguments are those
+# of new_search().
+nearest_of_part <- function(x, part, permutations, strata, unit, call, ...) {
+  options <- part$options
+  has_p <- !is.null(permutations)
+  options$weighting <- weigh_p(x, options, has_p, permutations, call)
   if (has_p) {
     options <- with_strata(options, strata)
   }
   search <- new_search(
-    x, options, k = k, point = point, outcome = outcome, correlation = TRUE,
-    block = block, between = between
+    x, options, ..., outcome = part$outcome, correlation = TRUE, call = call
   )
-  find_nearest(search, x, permutations, strata, unit)
+  if (!is.null(options$weighting$root)) {
+    # In the order of the samples.
+    search$options$weighting$root <- sqrt(search$options$weights)
+  }
+  search$is_factor <- part$is_factor
+  if (!is.null(part$levels)) {
+    search$levels <- part$levels
+    search$num_rows <- 1L
+    search$queries$labels <- if (part$label != "outcome") part$label
+    check_levels_have_no_block(search, call)
+  }
+  find_nearest(search, x, permutations, strata, unit, call)
+}
+
+check_levels_have_no_block <- function(search, call) {
+  if (!is.null(search$request$blocks)) {
+    abort_argument(
+      "{.arg block} can't be used with an {.arg outcome} of three or more
+       levels.",
+      call
+    )
+  }
 }
 
 # Returns the table of a search, with p-values if `permutations` is a number.
@@ -406,12 +483,19 @@ find_nearest <- function(search, x, permutations, strata, unit,
     check_strata(
       unit, x, 0, for_permutations = FALSE, arg = "unit", call = call
     )
-    return(table_of_nearest(run_search(search, call), search))
+    found <- if (is.null(search$levels)) {
+      run_search(search, call)
+    } else {
+      nearest_by_ratio(search, call)
+    }
+    return(table_of_nearest(found, search))
   }
   check_not_protecting(search$covariates, call)
   relabelled <- draw_for_search(search, x, permutations, strata, unit, call)
+  search <- with_statistic(search, relabelled, call)
   judged <- judge_nearest(
-    search, relabelled$drawn, has_units = !is.null(unit), call = call
+    search, relabelled$drawn, strata = relabelled$strata,
+    unit = relabelled$unit, call = call
   )
   search$relabelled <- relabelled$facts
   search$notes <- notes_of_p(search, strata, !is.null(unit))

@@ -47,28 +47,39 @@ two_levels <- function(values, arg, call) {
   if (length(levels) == 2) {
     return(as.double(values == levels[[2]]))
   }
-  shown <- first_few(paste0("\"", utils::head(levels, 3), "\""), length(levels))
-  numbers <- length(levels) > 2 && !is.ordered(values) &&
-    !anyNA(suppressWarnings(as.numeric(levels)))
   abort_argument(
     c(
       "{.arg {arg}} must have two levels where it is a factor or text.",
-      x = "It has {length(levels)}{if (length(levels) > 0) \": \"}{shown}.",
-      i = if (numbers) {
-        "They are numbers: {.code as.numeric(as.character({arg}))}."
-      },
-      i = if (length(levels) > 2 && is.ordered(values)) {
-        "For their order there is {.code as.integer({arg})}."
-      },
-      i = if (length(levels) > 2) {
-        "For one level against all others there is, for example,
-         {.code {arg} == \"{levels[[1]]}\"}."
-      },
-      i = if (length(levels) > 2) {
-        "For two of them, leave the other samples out of {.arg x}."
-      }
+      x = "It has {words_of_levels(levels)}.", cures_of_levels(values, levels)
     ),
     call
+  )
+}
+
+words_of_levels <- function(levels) {
+  shown <- first_few(paste0("\"", utils::head(levels, 3), "\""), length(levels))
+  paste0(length(levels), if (length(levels) > 0) ": ", shown)
+}
+
+# Says what can be done with three or more levels. The caller has `arg`.
+cures_of_levels <- function(values, levels) {
+  if (length(levels) < 3) {
+    return(NULL)
+  }
+  numbers <- !is.ordered(values) &&
+    !anyNA(suppressWarnings(as.numeric(levels)))
+  c(
+    i = if (numbers) {
+      "They are numbers: {.code as.numeric(as.character({arg}))}."
+    },
+    i = if (is.ordered(values)) {
+      "For their order there is {.code as.integer({arg})}."
+    },
+    i = paste0(
+      "For one level against all others there is, for example, {.code {arg} ==
+       \"", escape_braces(levels[[1]]), "\"}."
+    ),
+    i = "For two of them, leave the other samples out of {.arg x}."
   )
 }
 
@@ -202,7 +213,7 @@ outcome_row <- function(values, label, search, call) {
     )
   }
   missing <- which(is.na(row))
-  if (length(missing) > 0 && search$options$na == "error") {
+  if (length(missing) > 0 && search$options$na != "pairwise") {
     count <- length(missing)
     abort_argument(
       c(

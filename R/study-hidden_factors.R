@@ -306,24 +306,29 @@ kept_design <- function(values, label, points, call) {
 # Returns rows of the points, adjusted for the basis and scaled to length 1.
 # Rows that are constant, or that it explains, are left out.
 adjusted_rows <- function(points, rows, basis, options, call) {
+  values <- rows_off_basis(points, rows, basis, options, call)
+  values[!is.na(values[, 1]), , drop = FALSE]
+}
+
+# The same, but the rows to be left out are NA. `change` is a function of rows,
+# which is applied before.
+rows_off_basis <- function(points, rows, basis, options, call,
+                           change = identity) {
   values <- points$values
   values <- if (is_metafeatures(values)) {
     # Infinite ones are left out, as in a search.
     cpp_metafeature_rows(keep_metafeatures(values, rows))
   } else {
-    tile <- read_tile(values, rows, seq_len(ncol(values)), "x", call)
+    from <- if (is_row_file(values)) points$blocks else values
+    tile <- read_tile(from, rows, seq_len(ncol(from)), "x", call)
     filled_rows(tile, rows, points, options, call)
   }
   storage.mode(values) <- "double"
-  largest <- apply(abs(values), 1, max)
-  varies <- is.finite(largest) & largest > 0
-  values <- off_basis(
-    values[varies, , drop = FALSE] / largest[varies], basis
-  )
+  values <- off_basis(change(values / unit_of_rows(values)), basis)
   length <- sqrt(rowSums(values^2))
   # Rounding leaves something of rows that are explained.
-  varies <- length > 1e-10
-  values[varies, , drop = FALSE] / length[varies]
+  length[!is.finite(length) | length <= 1e-10] <- NA
+  values / length
 }
 
 # Fills in missing values by the mean of their row, or raises an error.

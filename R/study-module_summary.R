@@ -28,8 +28,13 @@
 #' of the eigengenes. With `strata`, the permutations for `p_adjusted` are
 #' within each stratum. `p_value` ignores strata without `adjust`. With it, they
 #' are covariates, and `p_value` assumes the same spread in all strata.
+#' * A factor may have three or more levels. Its `correlation` is then the
+#'   correlation ratio, which is never negative.
+#' * `statistic`, for factors, is Welch's t or F, whose permutations give
+#'   `p_adjusted`: see [test_options()].
 #' * `p_value` is analytic, and assumes values that are nearly normal under
-#'   `"pearson"` and `"bicor"`. It is valid only for a module chosen in advance.
+#'   `"pearson"` and `"bicor"`. For factors it is that of Welch's test. It is
+#'   valid only for a module chosen in advance.
 #' * `p_adjusted` is family-wise over all modules, by Westfall and Young's
 #'   step-down maximum over permutations of the outcome.
 #' * `fdr` is `p_value` adjusted by Benjamini and Hochberg over the modules.
@@ -55,22 +60,22 @@
 #' @param x The points, as for [knn_search()], held in memory.
 #' @param outcome `NULL` (default), or an outcome of the samples, or several in
 #'   a data frame or a list with names. They are as for [nearest_to()]: numbers,
-#'   logical values, a factor or text of two levels, or survival times
-#'   (`survival::Surv`). If both have names, samples are matched by name. For an
-#'   `ExpressionSet` or a `SummarizedExperiment`, it may be names of columns of
-#'   its sample data.
+#'   logical values, a factor or text, or survival times (`survival::Surv`).
+#'   Samples that lack an outcome are left out for it, with a message. If both
+#'   have names, samples are matched by name. For an `ExpressionSet` or a
+#'   `SummarizedExperiment`, it may be names of columns of its sample data.
 #' @param min_size The minimum number of points in a module, 3 by default.
 #'   Smaller modules are left out.
 #' @param metric The correlation of eigengenes with outcomes: `"pearson"`
 #'   (default), `"spearman"` or `"bicor"`.
 #' @param permutations Number of permutations of the outcome for `p_adjusted`. 0
 #'   (default) gives no `p_adjusted`.
-#' @param ... [Point options][point_options()] and [run options][run_options()],
-#'   by name, or collected as `options = `. `constant = "isolate"` puts constant
+#' @param ... [Point options][point_options()], [run options][run_options()] and
+#'   [test options][test_options()] (`statistic`, `family`), by name, or
+#'   collected as `options = `. `constant = "isolate"` puts constant
 #'   rows in no module. `na = "mean"` replaces a missing value of `x` by the
-#'   mean of its row. Outcomes must have no missing values. `adjust` applies to
-#'   the correlations of eigengenes with outcomes, and not to the eigengenes
-#'   that are returned.
+#'   mean of its row. `adjust` applies to the correlations of eigengenes with
+#'   outcomes, and not to the eigengenes that are returned.
 #' @inheritParams nearest_to
 #'
 #' @returns An object of class `fsknn_modules`, a list of
@@ -78,9 +83,9 @@
 #'     `size`, `variance_explained` and `hub` (name or number of a point);
 #'   * `outcomes`, if there are any: a data frame with a row for each outcome
 #'     and module. Its columns are `outcome`, `module`, `correlation`,
-#'     `p_value`, `p_adjusted` (with permutations) and `fdr`. With `unit`, there
-#'     is no `p_value` and no `fdr`. The modules with the largest |correlation|
-#'     are first;
+#'     `statistic` (if an outcome has Welch's t or F), `p_value`, `p_adjusted`
+#'     (with permutations) and `fdr`. With `unit`, there is no `p_value` and no
+#'     `fdr`. The modules with the largest |correlation| are first;
 #'   * `points`: a data frame with a row for each point in a module: `point`,
 #'     `module`, `kme` and `rank` (1 for the hub);
 #'   * `eigengenes`: a matrix with a row for each module and a column for each
@@ -118,17 +123,14 @@
 #' head(found$points)
 module_summary <- function(clusters, x, outcome = NULL, ..., min_size = 3,
                            metric = "pearson", permutations = 0,
-                           strata = NULL, unit = NULL,
-                           family = c("outcome", "call")) {
+                           strata = NULL, unit = NULL) {
   check_supplied(clusters)
   check_supplied(x)
   min_size <- check_whole_number(min_size, "min_size", 1, .Machine$integer.max)
   permutations <- check_permutations(permutations, least = 0)
   options <- verb_options("module_summary", ...)
   check_is_correlation(options$metric)
-  options$family <- check_family(
-    family, options$metric, if (is.null(outcome)) "outcome"
-  )
+  check_tests(options, if (is.null(outcome)) "outcome")
   read <- read_module_points(x, options)
   membership <- check_membership(clusters, read)
   membership[read$skip] <- NA
@@ -322,20 +324,23 @@ outcomes_of_modules <- function(found, outcome, x, points, options,
     table <- feature_table(x, options$input)
     options$adjust["data"] <- list(if (!is.null(table)) without_names(table))
   }
-  options <- with_strata(options, strata)
   options[c("input", "sign", "constant", "na")] <- list(
     check_input(), "absolute", "error", "error"
   )
   eigengenes <- found$eigengenes
   colnames(eigengenes) <- points$features
   num_modules <- nrow(eigengenes)
-  search <- new_search(
-    eigengenes, options, k = num_modules, outcome = told, correlation = TRUE,
-    call = call
+  table <- for_parts(
+    told, list(options = options, points = points),
+    function(part) {
+      nearest_of_part(
+        eigengenes, part, permutations, strata, unit, call, k = num_modules
+      )
+    },
+    call
   )
-  table <- find_nearest(search, eigengenes, permutations, strata, unit, call)
   columns <- intersect(
-    c("correlation", "p_value", "p_adjusted", "fdr"), names(table)
+    c("correlation", "statistic", "p_value", "p_adjusted", "fdr"), names(table)
   )
   outcomes <- cbind(
     data.frame(

@@ -117,7 +117,7 @@ designs <- list(
   "modules, -r, two groups of 6 and 8" = function() {
     list(
       x = draw(14), outcome = rep(c(TRUE, FALSE), c(6, 8)),
-      sign = "negative"
+      sign = "negative", statistic = "correlation"
     )
   },
   "modules, Spearman, heavy tails" = function() {

@@ -59,8 +59,8 @@ draw_days <- function(donors, num_points = 50) {
 near <- function(data, unit = NULL, ...) {
   found <- nearest_to(
     data$x, outcome = data$ill, k = nrow(data$x), sign = "absolute",
-    permutations = permutations, unit = unit, backend = "cpu",
-    num_threads = 1, ...
+    permutations = permutations, unit = unit, statistic = "correlation",
+    backend = "cpu", num_threads = 1, ...
   )
   list(
     p = found$p_adjusted[[1]], smallest = attr(found, "smallest_p"),
@@ -71,7 +71,8 @@ near <- function(data, unit = NULL, ...) {
 modules <- function(data, unit = NULL) {
   found <- module_summary(
     rep(1:20, each = nrow(data$x) / 20), data$x, data$ill,
-    permutations = permutations, unit = unit, backend = "cpu", num_threads = 1
+    permutations = permutations, unit = unit, statistic = "correlation",
+    backend = "cpu", num_threads = 1
   )
   list(
     p = min(found$outcomes$p_adjusted), smallest = found$relabelled$smallest_p,

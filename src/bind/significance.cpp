@@ -2,5 +2,6 @@
 
 #include "bind_contrast.cpp"
 #include "bind_permute.cpp"
+#include "bind_permuted_statistics.cpp"
 #include "bind_resamples.cpp"
 #include "bind_triples.cpp"

@@ -6,6 +6,7 @@
 #include "core/search/contrast.cpp"
 #include "core/search/impute.cpp"
 #include "core/search/merged_lists.cpp"
+#include "core/search/permuted_statistics.cpp"
 #include "core/search/plan.cpp"
 #include "core/search/triples.cpp"
 #include "core/search/within.cpp"

@@ -88,7 +88,8 @@ test_that("with few samples the p-value is that of all arrangements", {
   ill <- rep(c(TRUE, FALSE), 4)
   for (sign in c("signed", "absolute")) {
     found <- nearest_to(
-      x, outcome = ill, k = 1, sign = sign, permutations = 100, backend = "cpu"
+      x, outcome = ill, k = 1, sign = sign, permutations = 100,
+      statistic = "correlation", backend = "cpu"
     )
     of <- function(ill) {
       r <- stats::cor(t(x), ill)

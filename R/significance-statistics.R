@@ -1,0 +1,543 @@
+# Statistics of permuted outcomes that are no distance, so that no search finds
+# the nearest: studentized ones, and those of factors of three or more levels.
+# They are made from products of rows, and of their squares, with permuted
+# outcomes. Rows are read in blocks. The three kinds are
+#   robust  a slope divided by its standard error HC2 (MacKinnon and White
+#           1985). For two groups without covariates, this is Welch's t
+#   welch   Welch's F for three or more groups
+#   ratio   the correlation ratio of a factor, squared
+
+statistics <- c("studentized", "correlation")
+
+check_statistic <- function(statistic, call = caller_env()) {
+  if (is.null(statistic)) {
+    return(NULL)
+  }
+  check_choice(statistic, statistics, "statistic", call = call)
+}
+
+# Sets the search's `kind` of statistic, NULL for r, and `is_welch`: are p_value
+# and fdr those of Welch's test? `relabelled` is from draw_for_search().
+with_statistic <- function(search, relabelled, call) {
+  told <- search$options$statistic
+  unit <- relabelled$unit
+  why <- why_not_studentized(search, relabelled$facts, relabelled$strata, unit)
+  if (identical(told, "studentized") && !is.null(why)) {
+    abort_argument(
+      c(
+        "{.code statistic = \"studentized\"} can't be used here.",
+        x = why, i = "There is {.code statistic = \"correlation\"}."
+      ),
+      call
+    )
+  }
+  request <- search$request
+  is_factor <- isTRUE(search$is_factor)
+  told <- told %||% if (is_factor && is.null(why)) statistics[[1]]
+  studentized <- identical(told, "studentized")
+  search$kind <- if (!is.null(search$levels)) {
+    if (studentized) "welch" else "ratio"
+  } else if (studentized) {
+    "robust"
+  }
+  search$is_welch <- is_factor && studentized && is.null(unit) &&
+    is.null(request$adjust) && is.null(request$weights)
+  search
+}
+
+# Returns words, or NULL.
+why_not_studentized <- function(search, facts, strata, unit) {
+  request <- search$request
+  if (request$metric != "pearson") {
+    "It is defined only for metric \"pearson\"."
+  } else if (can_be_short(search)) {
+    "With {.code na = \"pairwise\"}, points have their own numbers of samples."
+  } else if (facts$kind == "blocks") {
+    "An outcome that varies within units is permuted as blocks."
+  } else if (!is.null(unit) && !is.null(request$weights)) {
+    "It is not defined for {.arg unit} with {.arg weights}."
+  } else if (!is.null(search$levels) &&
+               !is.null(request$adjust %||% request$weights %||% strata)) {
+    "Welch's F of three or more levels is not defined with {.arg adjust},
+     {.arg weights} or {.arg strata}."
+  } else if (isTRUE(search$is_factor) && has_small_level(search, unit)) {
+    paste(
+      "Each level needs two", if (is.null(unit)) "samples." else "units."
+    )
+  }
+}
+
+has_small_level <- function(search, unit) {
+  first <- !duplicated(unit %||% seq_len(ncol(search$queries$values)))
+  rows <- search$levels %||% search$queries$values
+  any(apply(rbind(rows), 1, function(row) min(table(row[first]))) < 2)
+}
+
+# --- outcomes ----------------------------------------------------------------
+
+# Returns what the statistics of a search need of its samples. With units, the
+# samples are units, with their means.
+#   permuted, drawn   for permuted_rows()
+#   own        the outcomes, a row for each
+#   levels     for "welch", the level of each sample
+#   basis      orthonormal: a constant, the covariates and the strata
+#   has_scores  two groups without covariates: normal scores of Welch's t
+#   change     a function of rows of points: their weighted values, or means
+new_design <- function(search, drawn, strata, unit) {
+  request <- search$request
+  values <- filled_means(search$queries$values)
+  adjust <- request$adjust
+  levels <- search$levels
+  root <- if (!is.null(request$weights)) sqrt(request$weights)
+  change <- if (is.null(root)) {
+    identity
+  } else {
+    function(rows) rows * rep(root, each = nrow(rows))
+  }
+  if (!is.null(unit)) {
+    first <- which(!duplicated(unit))
+    means <- outer(unit, unit[first], `==`) + 0
+    means <- means / rep(colSums(means), each = length(unit))
+    change <- function(rows) rows %*% means
+    values <- values[, first, drop = FALSE]
+    adjust <- adjust[first, , drop = FALSE]
+    levels <- levels[first]
+    strata <- strata[first]
+    drawn <- array(
+      match(unit[drawn[first, ]], unit[first]), c(length(first), ncol(drawn))
+    )
+  }
+  if (identical(search$kind, "ratio")) {
+    strata <- NULL
+  }
+  search$queries$values <- values
+  search$request["adjust"] <- list(adjust)
+  constant <- rep(1, ncol(values))
+  parts <- qr(
+    cbind(constant, adjust, design_of_strata(strata)) * (root %||% constant),
+    tol = 1e-7
+  )
+  list(
+    kind = search$kind, sign = request$sign, permuted = permutable(search),
+    has_scores = isTRUE(search$is_factor) && search$kind == "robust" &&
+      is.null(root) && parts$rank == 1,
+    drawn = drawn, own = values, levels = levels, root = root,
+    basis = qr.Q(parts)[, seq_len(parts$rank), drop = FALSE], change = change
+  )
+}
+
+filled_means <- function(values) {
+  missing <- which(is.na(values), arr.ind = TRUE)
+  values[missing] <- rowMeans(values, na.rm = TRUE)[missing[, 1]]
+  values
+}
+
+# Returns what statistic_of_rows() needs of the outcomes (`by` is NULL), or of
+# outcome of[r] under permutation by[r].
+outcomes_for <- function(design, of, by = NULL) {
+  if (design$kind == "welch") {
+    levels <- design$levels
+    return(list(levels = if (is.null(by)) {
+      matrix(levels)
+    } else {
+      array(levels[design$drawn[, by]], c(length(levels), length(by)))
+    }))
+  }
+  rows <- function(row) {
+    if (is.null(by)) {
+      design$own[row, , drop = FALSE]
+    } else {
+      permuted_rows(design$permuted, design$drawn, row, by)
+    }
+  }
+  if (design$kind == "ratio") {
+    each <- lapply(seq_len(nrow(design$own)), function(row) {
+      off_columns(rows(rep(row, max(1, length(by)))), design)
+    })
+    return(list(directions = orthonormal_each(each)))
+  }
+  rows <- rows(of)
+  columns <- off_columns(rows, design)
+  length <- sqrt(colSums(columns^2))
+  columns <- columns / rep(length, each = nrow(columns))
+  undefined <- which(!is.finite(length) | length == 0)
+  columns[, undefined] <- 0
+  left <- 1 - rowSums(design$basis^2) - columns^2
+  # Without a residual in theory, the sample does not count.
+  weight <- columns^2 / left
+  weight[left < 1e-8] <- 0
+  outcomes <- list(
+    columns = columns, weight = weight, weighted = weight * columns,
+    last = colSums(weight * columns^2), undefined = undefined
+  )
+  if (design$has_scores) {
+    outcomes$inside <- t(rows)
+    outcomes$num_inside <- rowSums(rows)
+  }
+  outcomes
+}
+
+# Returns columns without the basis, 0 if that leaves only rounding errors.
+off_columns <- function(rows, design) {
+  columns <- t(rows) * (design$root %||% 1)
+  before <- colSums(columns^2)
+  columns <- columns - design$basis %*% crossprod(design$basis, columns)
+  columns[, colSums(columns^2) <= 1e-20 * before] <- 0
+  columns
+}
+
+# Makes the first columns of the matrices orthonormal to each other, and so on.
+orthonormal_each <- function(each) {
+  for (at in seq_along(each)) {
+    for (before in each[seq_len(at - 1)]) {
+      along <- colSums(before * each[[at]])
+      each[[at]] <- each[[at]] - before * rep(along, each = nrow(before))
+    }
+    length <- sqrt(colSums(each[[at]]^2))
+    each[[at]] <- each[[at]] / rep(length, each = nrow(each[[at]]))
+    each[[at]][, length < 1e-10] <- 0
+  }
+  each
+}
+
+# --- statistics --------------------------------------------------------------
+
+# Returns the statistic of each row (see rows_off_basis()) and outcome (column).
+# Slopes are squared, with their sign. It is NA for a row without values.
+statistic_of_rows <- function(rows, outcomes, design) {
+  switch(
+    design$kind,
+    robust = robust_squares(rows, outcomes),
+    welch = welch_of_rows(rows, outcomes$levels)$statistic,
+    ratio = Reduce(`+`, lapply(outcomes$directions, function(columns) {
+      (rows %*% columns)^2
+    }))
+  )
+}
+
+# Rounding errors of variances of rows of length 1.
+least_variance <- 1e-12
+
+robust_squares <- function(rows, outcomes) {
+  slope <- rows %*% outcomes$columns
+  variance <- rows^2 %*% outcomes$weight - slope * (
+    2 * (rows %*% outcomes$weighted) -
+      slope * rep(outcomes$last, each = nrow(rows))
+  )
+  variance[which(variance < least_variance)] <- least_variance
+  slope * abs(slope) / variance
+}
+
+# Returns Welch's F and its second degrees of freedom. `levels` has a column for
+# each outcome, with the same numbers of samples in each level. Rows are
+# centred and have length 1.
+welch_of_rows <- function(rows, levels) {
+  counts <- tabulate(levels[, 1])
+  num <- length(counts)
+  weights <- means <- vector("list", num)
+  for (level in seq_len(num)) {
+    here <- (levels == level) + 0
+    count <- counts[[level]]
+    means[[level]] <- (rows %*% here) / count
+    variance <- (rows^2 %*% here - count * means[[level]]^2) / (count - 1)
+    variance[which(variance < least_variance)] <- least_variance
+    weights[[level]] <- count / variance
+  }
+  all <- Reduce(`+`, weights)
+  mean <- Reduce(`+`, Map(`*`, weights, means)) / all
+  between <- Reduce(`+`, Map(function(weight, of_level) {
+    weight * (of_level - mean)^2
+  }, weights, means)) / (num - 1)
+  apart <- Reduce(`+`, Map(function(weight, count) {
+    (1 - weight / all)^2 / (count - 1)
+  }, weights, counts))
+  list(
+    statistic = between / (1 + 2 * (num - 2) / (num^2 - 1) * apart),
+    freedom = (num^2 - 1) / (3 * apart)
+  )
+}
+
+# Calls use(values, rows) for blocks of all points, in order.
+for_row_blocks <- function(search, design, call, use) {
+  size <- dim(search$points$values)
+  options <- search$options
+  at_once <- max(1, floor(tile_bytes(max_memory_of(options)) / 8 / size[[2]]))
+  for (rows in row_stretches(size[[1]], at_once)) {
+    values <- rows_off_basis(
+      search$points, rows, design$basis, options, call, design$change
+    )
+    values[rows %in% search$skip, ] <- NA
+    use(values, rows)
+  }
+}
+
+# Returns a matrix of what use(values) returns for rows of points.
+over_all_points <- function(search, design, call, use) {
+  parts <- list()
+  # nolint start: undesirable_operator_linter
+  for_row_blocks(search, design, call, function(values, rows) {
+    parts[[length(parts) + 1]] <<- use(values)
+  })
+  # nolint end
+  do.call(rbind, parts)
+}
+
+# --- p-values ----------------------------------------------------------------
+
+# Does the work of judge_nearest() for the kinds of statistics above. Returns
+# also `columns`, of which p_value and fdr only without units.
+judge_by_statistic <- function(search, drawn, bytes, strata, unit, call) {
+  design <- new_design(search, drawn, strata, unit)
+  found <- if (is.null(search$levels)) {
+    search_permuted(search, drawn[, 0, drop = FALSE], bytes, call)$found
+  } else {
+    nearest_by_ratio(search, call)
+  }
+  own <- outcomes_for(design, seq_len(nrow(found$index)))
+  observed <- over_all_points(search, design, call, function(values) {
+    scores_of_rows(values, own, design, search, call)
+  })
+  self <- search$request$query_self
+  observed[cbind(self, seq_along(self))] <- -Inf
+  judged <- list(found = found)
+  columns <- list()
+  if (search$kind != "ratio") {
+    statistic <- over_all_points(search, design, call, function(values) {
+      statistic_of_rows(values, own, design)
+    })
+    if (search$kind == "robust") {
+      statistic <- unsquared(statistic)
+    }
+    columns$statistic <- of_found(statistic, found$index)
+  }
+  if (is.null(unit)) {
+    columns <- c(columns, columns_of_tests(search, found, bytes, call))
+  }
+  if (ncol(drawn) > 0) {
+    judged <- c(judged, step_down(search, design, observed, found, bytes, call))
+  }
+  c(judged, list(columns = columns))
+}
+
+# Returns t for its square with a sign.
+unsquared <- function(statistic) sign(statistic) * sqrt(abs(statistic))
+
+# Returns what is compared with permutations, larger for the nearer. It is -Inf
+# for rows without values.
+scores_of_rows <- function(values, outcomes, design, search, call) {
+  place <- seq_len(nrow(values))
+  place[is.na(values[, 1])] <- -1L
+  kept <- largest_statistics(values, outcomes, design, place, search, call)$kept
+  scores <- matrix(-Inf, nrow(values), ncol(kept))
+  scores[place > 0, ] <- kept
+  scores
+}
+
+# `values` has a row for each point and a column for each outcome, and `index`
+# the points of each outcome (row). Returns values in the shape of `index`.
+of_found <- function(values, index) {
+  array(values[cbind(as.vector(index), as.vector(row(index)))], dim(index))
+}
+
+# The step-down maxT of Westfall and Young, in order of the statistic over all
+# points. Points up to the last that was found keep their statistics of each
+# permutation. Of the others, only the largest counts.
+step_down <- function(search, design, observed, found, bytes, call) {
+  num_permutations <- ncol(design$drawn)
+  num_outcomes <- ncol(observed)
+  limits <- observed - 1e-9 * abs(observed) - 1e-12
+  order <- rank <- array(0L, dim(observed))
+  for (outcome in seq_len(num_outcomes)) {
+    order[, outcome] <- order(-observed[, outcome])
+    rank[order[, outcome], outcome] <- seq_len(nrow(order))
+  }
+  listed <- of_found(rank, found$index)
+  num_steps <- apply(listed, 1, max)
+  counts <- lapply(num_steps, double)
+  null <- matrix(0, num_permutations, num_outcomes)
+  colnames(null) <- asked_names(search)
+  most <- max(8 * sum(num_steps), 32 * nrow(design$basis) * num_outcomes)
+  for (some in stretches_of(num_permutations, max(1, floor(bytes / most)))) {
+    permuted <- lapply(seq_len(num_outcomes), function(outcome) {
+      outcomes_for(design, rep(outcome, length(some)), some)
+    })
+    best <- best_of_steps(search, design, permuted, rank, num_steps, call)
+    for (outcome in seq_len(num_outcomes)) {
+      largest <- best$rest[[outcome]]
+      for (step in rev(seq_len(num_steps[[outcome]]))) {
+        largest <- pmax(largest, best$steps[[outcome]][step, ])
+        limit <- limits[order[step, outcome], outcome]
+        counts[[outcome]][[step]] <- counts[[outcome]][[step]] +
+          sum(largest >= limit)
+      }
+      null[some, outcome] <- largest
+    }
+  }
+  adjusted <- if (is_one_family(search)) {
+    adjust_over_call(-of_found(limits, found$index), -null)
+  } else {
+    t(vapply(seq_len(num_outcomes), function(outcome) {
+      p <- cummax(permutation_p(counts[[outcome]], num_permutations))
+      p[listed[outcome, ]]
+    }, double(ncol(listed))))
+  }
+  if (design$kind == "robust" && !design$has_scores) {
+    null <- unsquared(null)
+  }
+  list(adjusted = matrix(adjusted, num_outcomes), null = null)
+}
+
+# Returns, for each outcome, the statistics of the first points by rank (rows)
+# in each permutation, and the largest of all others.
+best_of_steps <- function(search, design, permuted, rank, num_steps, call) {
+  steps <- rest <- vector("list", length(permuted))
+  self <- search$request$query_self
+  # nolint start: undesirable_operator_linter
+  for_row_blocks(search, design, call, function(values, at) {
+    for (outcome in seq_along(permuted)) {
+      step <- rank[at, outcome]
+      place <- ifelse(step <= num_steps[[outcome]], step, 0L)
+      place[is.na(values[, 1]) | at %in% self[outcome]] <- -1L
+      largest <- largest_statistics(
+        values, permuted[[outcome]], design, place, search, call
+      )
+      kept <- which(place > 0)
+      steps[[outcome]] <<- steps[[outcome]] %||%
+        matrix(-Inf, num_steps[[outcome]], length(largest$largest))
+      steps[[outcome]][place[kept], ] <<- largest$kept
+      rest[[outcome]] <<- pmax(rest[[outcome]] %||% -Inf, largest$largest)
+    }
+  })
+  # nolint end
+  list(steps = steps, rest = rest)
+}
+
+# Returns the statistics of the rows whose `place` is above 0, and the largest
+# of those whose place is 0, for each outcome. A permutation without a value
+# counts as the most extreme.
+largest_statistics <- function(values, outcomes, design, place, search, call) {
+  kept <- which(place > 0)
+  if (design$kind == "ratio") {
+    of_rows <- function(rows) {
+      statistic_of_rows(values[rows, , drop = FALSE], outcomes, design)
+    }
+    rest <- split(which(place == 0), (seq_len(sum(place == 0)) - 1) %/% 1000)
+    largest <- lapply(rest, function(rows) largest_of_columns(of_rows(rows)))
+    return(list(
+      kept = of_rows(kept),
+      largest = do.call(
+        pmax, c(list(rep(-Inf, ncol(outcomes$directions[[1]]))), largest)
+      )
+    ))
+  }
+  place[kept] <- seq_along(kept)
+  largest <- in_core(
+    cpp_permuted_statistics(
+      values, outcomes, design$sign, place, length(kept),
+      search$options$num_threads
+    ),
+    call
+  )
+  undefined <- outcomes$undefined
+  largest$kept[, undefined] <- Inf
+  largest$largest[undefined] <- Inf
+  largest
+}
+
+# Halves are compared, since a loop over columns takes longer.
+largest_of_columns <- function(values) {
+  while (nrow(values) > 1) {
+    half <- nrow(values) %/% 2
+    last <- values[nrow(values), , drop = FALSE]
+    is_odd <- nrow(values) %% 2 == 1
+    values <- pmax(
+      values[seq_len(half), , drop = FALSE],
+      values[half + seq_len(half), , drop = FALSE]
+    )
+    if (is_odd) {
+      values[1, ] <- pmax(values[1, ], last)
+    }
+  }
+  if (nrow(values) == 0) -Inf else values[1, ]
+}
+
+# Returns p_value and fdr.
+columns_of_tests <- function(search, found, bytes, call) {
+  p <- if (search$is_welch) {
+    p_of_welch(search, call)
+  } else if (!is.null(search$levels)) {
+    p_of_ratio(search, found, call)
+  } else {
+    return(analytic_columns(search, found, bytes, call))
+  }
+  p[search$skip, ] <- NA
+  self <- search$request$query_self
+  p[cbind(self, seq_along(self))] <- NA
+  fdr <- if (is_one_family(search)) {
+    array(stats::p.adjust(p, "BH"), dim(p))
+  } else {
+    apply(p, 2, stats::p.adjust, "BH")
+  }
+  lapply(list(p_value = p, fdr = fdr), of_found, found$index)
+}
+
+# Returns the p-values of Welch's test for all points (rows) and outcomes.
+# Strata do not count.
+p_of_welch <- function(search, call) {
+  search$kind <- "welch"
+  levels <- if (is.null(search$levels)) {
+    t(search$queries$values) + 1
+  } else {
+    matrix(search$levels)
+  }
+  design <- new_design(search, matrix(0L, 0, 0), NULL, NULL)
+  sides <- max(levels) - 1
+  over_all_points(search, design, call, function(values) {
+    p <- apply(levels, 2, function(level) {
+      level <- matrix(level)
+      test <- welch_of_rows(values, level)
+      p <- stats::pf(
+        test$statistic, sides, test$freedom, lower.tail = FALSE
+      )
+      if (sides > 1 || search$request$sign == "absolute") {
+        return(p)
+      }
+      difference <- values %*% (level - mean(level))
+      is_on_side <- (difference > 0) == (search$request$sign == "signed")
+      ifelse(is_on_side, p / 2, 1 - p / 2)
+    })
+    matrix(p, nrow(values))
+  })
+}
+
+# Returns the p-values of the F test of equal means, of covariates if there are
+# any, for all points.
+p_of_ratio <- function(search, found, call) {
+  squares <- squared_ratios(search, call)
+  sides <- length(unique(search$levels)) - 1
+  freedom <- num_samples_of(search) - 1 - sides -
+    (num_covariates(search$request) %||% 0)
+  stats::pf(
+    squares / (1 - squares) * freedom / sides, sides, freedom,
+    lower.tail = FALSE
+  )
+}
+
+squared_ratios <- function(search, call) {
+  search$kind <- "ratio"
+  design <- new_design(search, matrix(0L, 0, 0), NULL, NULL)
+  own <- outcomes_for(design, 1)
+  over_all_points(search, design, call, function(values) {
+    pmin(statistic_of_rows(values, own, design), 1)
+  })
+}
+
+# Returns the points with the largest correlation ratios as run_search() does.
+nearest_by_ratio <- function(search, call) {
+  ratio <- sqrt(squared_ratios(search, call))
+  index <- order(-replace(ratio, search$skip, NA))[seq_len(search$request$k)]
+  found <- ratio[index]
+  list(
+    index = t(index), distance = t(1 - found), correlation = t(found)
+  )
+}

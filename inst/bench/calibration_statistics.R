@@ -1,0 +1,230 @@
+# Do permuted statistics hold their level where points and outcome depend on
+# each other, but not in the mean? Groups of unequal variance, numbers on which
+# the variance of points depends, and skewed values; and what the studentized
+# statistic costs where variances are equal.
+#
+#   Rscript inst/bench/calibration_statistics.R [DATA SETS] [PROCESSES] [FOLDER]
+#                                               [--only=TEXT]
+#
+# prints a table, and stores it in FOLDER as calibration-statistics.csv. A data
+# set of all designs takes some 15 seconds of a processor. --only runs designs
+# whose names have this text, and keeps the other stored rows. The table does
+# not depend on the number of processes.
+#
+# In the table, of each design, shares of data sets at a level of 0.05:
+#   one_r, one_t        in which a point chosen in advance, tested alone, has
+#                       p_adjusted <= 0.05, with the statistic "correlation"
+#                       and with "studentized"
+#   family_r, family_t  in which any of the points with equal means has
+#                       p_adjusted <= 0.05 (the family-wise error rate)
+#   any_fdr_r, any_fdr_t  in which any such point has fdr <= 0.05
+#   found_r, found_t    of the points whose means differ, the share with
+#                       p_adjusted <= 0.05 (power)
+#   from, to            95% of shares are here if the chance is 0.05
+
+script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
+source(file.path(dirname(script[[1]]), "harness.R"))
+library(fsknn)
+
+num_sets <- word(1, 1000)
+processes <- word(2, 2)
+folder <- check_folder(word(3))
+num_points <- 2000
+permutations <- 199
+
+# Two groups, whose samples have the given standard deviations. The first 20
+# points are shifted in the first group.
+groups <- function(sizes, spreads, shift = 0, draw = rnorm) {
+  group <- rep(seq_along(sizes), sizes)
+  x <- matrix(draw(num_points * length(group)), num_points) *
+    rep(spreads[group], each = num_points)
+  x[1:20, group == 1] <- x[1:20, group == 1] + shift
+  list(
+    x = x, outcome = factor(letters[group]),
+    true = if (shift != 0) 1:20
+  )
+}
+
+# Skewed values with mean 0.
+lognormal <- function(num) exp(rnorm(num)) - exp(0.5)
+
+# Points whose standard deviation depends on the outcome, or that follow it.
+numbers <- function(num_samples, spread, slope = 0) {
+  y <- rnorm(num_samples)
+  x <- matrix(rnorm(num_points * num_samples), num_points) *
+    rep(spread(y), each = num_points)
+  x[1:20, ] <- x[1:20, ] + slope * rep(y, each = 20)
+  list(x = x, outcome = y, true = if (slope != 0) 1:20)
+}
+
+# Two batches that shift all points, with other proportions of the groups.
+batches <- function(spreads) {
+  batch <- rep(1:2, each = 30)
+  data <- groups(c(20, 40), spreads)
+  order <- c(1:5, 21:45, 6:20, 46:60)
+  data$x <- data$x[, order] +
+    2 * matrix(rnorm(2 * num_points), num_points)[, batch]
+  data$outcome <- data$outcome[order]
+  c(data, list(strata = batch))
+}
+
+# Cells of 10 donors in each of two groups.
+donors <- function(spreads, cells) {
+  data <- groups(c(10, 10), spreads)
+  unit <- rep(1:20, rep_len(cells, 20))
+  list(
+    x = data$x[, unit] +
+      matrix(rnorm(num_points * length(unit)), num_points),
+    outcome = data$outcome[unit], unit = unit
+  )
+}
+
+with_age <- function(data) {
+  age <- rnorm(ncol(data$x)) + (data$outcome == "a")
+  data$x <- data$x + outer(rnorm(num_points), age)
+  c(data, list(adjust = age))
+}
+
+# Each gives x, outcome, further arguments, and `true`, the points whose means
+# differ.
+designs <- list(
+  "8 and 32, standard deviations 3 and 1" = function() {
+    groups(c(8, 32), c(3, 1))
+  },
+  "8 and 32, standard deviations 1 and 3" = function() {
+    groups(c(8, 32), c(1, 3))
+  },
+  "8 and 32, equal" = function() groups(c(8, 32), c(1, 1)),
+  "20 and 20, standard deviations 3 and 1" = function() {
+    groups(c(20, 20), c(3, 1))
+  },
+  "40 and 160, standard deviations 3 and 1" = function() {
+    groups(c(40, 160), c(3, 1))
+  },
+  "5 and 60, standard deviations 3 and 1" = function() {
+    groups(c(5, 60), c(3, 1))
+  },
+  "5 and 60, equal" = function() groups(c(5, 60), c(1, 1)),
+  "5 and 60, lognormal, equal" = function() {
+    groups(c(5, 60), c(1, 1), draw = lognormal)
+  },
+  "8 and 32, lognormal, standard deviations 3 and 1" = function() {
+    groups(c(8, 32), c(3, 1), draw = lognormal)
+  },
+  "20 and 20, lognormal, standard deviations 3 and 1" = function() {
+    groups(c(20, 20), c(3, 1), draw = lognormal)
+  },
+  "levels of 6, 12 and 24, standard deviations 3, 2 and 1" = function() {
+    groups(c(6, 12, 24), c(3, 2, 1))
+  },
+  "levels of 6, 12 and 24, equal" = function() {
+    groups(c(6, 12, 24), c(1, 1, 1))
+  },
+  "20 and 40 in two batches, standard deviations 3 and 1, strata" = function() {
+    batches(c(3, 1))
+  },
+  "20 and 40 in two batches, equal, strata" = function() batches(c(1, 1)),
+  "10 and 10 donors of 5 cells, standard deviations 3 and 1, unit" =
+    function() donors(c(3, 1), 5),
+  "10 and 10 donors of 2 to 9 cells, equal, unit" = function() {
+    donors(c(1, 1), 2:9)
+  },
+  "8 and 32, standard deviations 3 and 1, a covariate" = function() {
+    with_age(groups(c(8, 32), c(3, 1)))
+  },
+  "8 and 32, equal, a covariate" = function() {
+    with_age(groups(c(8, 32), c(1, 1)))
+  },
+  "numbers, 40 samples, the spread grows with |y|" = function() {
+    numbers(40, function(y) 0.5 + abs(y))
+  },
+  "numbers, 200 samples, the spread grows with |y|" = function() {
+    numbers(200, function(y) 0.5 + abs(y))
+  },
+  "numbers, 40 samples, equal" = function() numbers(40, function(y) 1 + 0 * y),
+  "power: 8 and 32, equal, shift 1.8" = function() {
+    groups(c(8, 32), c(1, 1), 1.8)
+  },
+  "power: 20 and 20, equal, shift 1.4" = function() {
+    groups(c(20, 20), c(1, 1), 1.4)
+  },
+  "power: 5 and 60, equal, shift 2.2" = function() {
+    groups(c(5, 60), c(1, 1), 2.2)
+  },
+  "power: levels of 6, 12 and 24, equal, shift 2.2" = function() {
+    groups(c(6, 12, 24), c(1, 1, 1), 2.2)
+  },
+  "power: numbers, 40 samples, equal, slope 0.8" = function() {
+    numbers(40, function(y) 1 + 0 * y, 0.8)
+  }
+)
+
+ask <- function(data, statistic) {
+  suppressMessages(do.call(nearest_to, c(data, list(
+    k = nrow(data$x), permutations = permutations, sign = "absolute",
+    statistic = statistic, backend = "cpu", num_threads = 1
+  ))))
+}
+
+# Whether points are called, of one data set and statistic.
+called <- function(data, true, statistic) {
+  found <- ask(data, statistic)
+  null <- !found$index %in% true
+  # The last point is never shifted.
+  data$x <- data$x[nrow(data$x), , drop = FALSE]
+  c(
+    one = ask(data, statistic)$p_adjusted <= 0.05,
+    family = any(found$p_adjusted[null] <= 0.05),
+    any_fdr = if (is.null(found$fdr)) NA else any(found$fdr[null] <= 0.05),
+    found = if (is.null(true)) NA else mean(found$p_adjusted[!null] <= 0.05)
+  )
+}
+
+one_set <- function(name, set) {
+  set.seed(1000 * match(name, names(designs)) + set)
+  data <- designs[[name]]()
+  true <- data$true
+  data$true <- NULL
+  both <- lapply(c(r = "correlation", t = "studentized"), function(statistic) {
+    called(data, true, statistic)
+  })
+  unlist(both)
+}
+
+RNGkind("L'Ecuyer-CMRG")
+chosen <- designs_to_run(designs)
+columns <- paste0(
+  rep(c("one", "family", "any_fdr", "found"), each = 2), c("_r", "_t")
+)
+rows <- lapply(names(chosen), function(name) {
+  began <- proc.time()
+  sets <- parallel::mclapply(
+    seq_len(num_sets), function(set) one_set(name, set), mc.cores = processes,
+    mc.preschedule = FALSE
+  )
+  seconds <- sum((proc.time() - began)[-3])
+  means <- colMeans(do.call(rbind, sets))
+  names(means) <- sub("^(.)[.](.*)$", "\\2_\\1", names(means))
+  say(
+    name, ": family-wise ", means[["family_r"]], ", ", means[["family_t"]],
+    "; ", signif(seconds / num_sets, 2), " CPU seconds a set"
+  )
+  data.frame(
+    design = name, t(means[columns]),
+    from = stats::qbinom(0.025, num_sets, 0.05) / num_sets,
+    to = stats::qbinom(0.975, num_sets, 0.05) / num_sets,
+    data_sets = num_sets, points = num_points, permutations = permutations,
+    machine = paste(parallel::detectCores(), "cores, CPU"),
+    date = format(Sys.Date())
+  )
+})
+table <- do.call(rbind, rows)
+numbers <- vapply(table, is.double, NA)
+table[numbers] <- lapply(table[numbers], signif, 3)
+
+print(table[1:9], right = FALSE, row.names = FALSE)
+cat(
+  num_sets, "data sets each;", num_points, "points;", permutations,
+  "permutations; 95% between", table$from[[1]], "and", table$to[[1]], "\n"
+)
+store_designs(folder, "calibration-statistics.csv", table, names(designs))

@@ -435,7 +435,7 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #'
 #' @section What is not controlled:
 #' The theory is for one point and many samples. The largest of thousands of
-#' points depends on the far tail, which differs between the data and permuted
+#' points depends on the far tail. This differs between the data and permuted
 #' data if a group is small, skewed or has unequal variance. We simulated 2,000
 #' independent points with equal means at a level of 5%. A point is called in so
 #' many of 40 data sets (of 20 with a star) by permutation of r and of the
@@ -451,9 +451,9 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' * 8 and 32 lognormal values with standard deviations 3 and 1: 100% and 100%.
 #'
 #' So unequal variance is not controlled over many points with covariates,
-#' strata, three or more levels, few units or skewed values. Equal variances
-#' give the right level in all of these designs, because samples are then
-#' exchangeable.
+#' strata, three or more levels, few units or skewed values. If variances are
+#' equal, too, samples are exchangeable (residuals nearly), and the level holds
+#' for any statistic.
 #'
 #' `fdr` and `p_value` are not by permutation. For a factor without `adjust` and
 #' `weights` they are those of Welch's test. Otherwise they assume equal

@@ -163,24 +163,24 @@
 #'
 #' @section Power:
 #' We simulated 500 points with k = 10 and 99 permutations
-#' (`inst/bench/power_contrast.R`; 6 data sets of each kind). Points of a module
+#' (`inst/bench/power_contrast.R`; 24 data sets of each kind). Points of a module
 #' have a correlation of 0.6. The table has the points of a module that have a
 #' `p_adjusted` of at most 0.05, if it dissolves in one group:
 #'
 #' | samples | module of 10 points | module of 40 points |
 #' | --- | --- | --- |
-#' | 10 and 10 | 0% | 7% |
-#' | 20 and 20 | 35% | 92% |
-#' | 40 and 40 | 100% | 100% |
+#' | 10 and 10 | 0% | 10% |
+#' | 20 and 20 | 30% | 91% |
+#' | 40 and 40 | 94% | 100% |
 #'
 #' Points that join another module are found less often. If 40 points join one
-#' of 20, they keep each other as neighbours, and 7% are found with 40 and 40
-#' samples. A single hub that leaves one module for another is found in half of
+#' of 20, they keep each other as neighbours, and 11% are found with 40 and 40
+#' samples. A single hub that leaves one module for another is found in 29% of
 #' the data sets there, and in none with 20 and 20.
 #'
 #' Some points are significant only because many of their neighbours have
-#' changed. With 40 and 40 samples, 1 other point is found beside the module of
-#' 10 points that dissolves, and 15 beside the module of 40. Look at the edges
+#' changed. With 40 and 40 samples, 1.5 other points are found beside the module
+#' of 10 points that dissolves, and 13 beside the module of 40. Look at the edges
 #' of a point to see which of its neighbours were lost.
 #'
 #' A large p-value is no evidence that a point keeps its neighbours.

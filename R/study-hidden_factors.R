@@ -64,21 +64,21 @@
 #' of *all* points. If many points follow the outcome, a factor may mix it with
 #' a batch. Adjustment then removes the outcome from points that follow it, and
 #' gives the others a correlation with it. In the simulation with 80 such points
-#' of 120, `num = 1` leads to a false call in 68% of 25 data sets.
+#' of 120, `num = 1` leads to a false call in 78% of 100 data sets.
 #'
 #' @section When it hurts:
-#' The figures are means over 25 simulated data sets of 120 points in 40 samples
+#' The figures are means over 100 simulated data sets of 120 points in 40 samples
 #' (`inst/bench/calibration_factors.R`, the article "calibration" of the site).
 #' Precision is the share of the nearest pairs that are within a module.
 #'
 #' * Modules are leading directions, too. Adjustment for a module removes it.
 #'   With a batch of half of the points and four modules of 10, precision is
-#'   0.35 without adjustment. It is 0.77 with dominant factors, 0.10 with those
-#'   by permutation, and 0.80 with the true batch. Without a batch, it is 0.80
-#'   without adjustment and with dominant factors (there are none), 0.57 with
-#'   `num = 1` and 0.05 by permutation.
+#'   0.35 without adjustment. It is 0.77 with dominant factors, 0.11 with those
+#'   by permutation, and 0.79 with the true batch. Without a batch, it is 0.80
+#'   without adjustment and with dominant factors (there are none), 0.56 with
+#'   `num = 1` and 0.06 by permutation.
 #' * A module that most points form looks like a batch. One of half of the
-#'   points is removed (0.94 becomes 0.23). One of a quarter was dominant in 16%
+#'   points is removed (0.94 becomes 0.23). One of a quarter was dominant in 9%
 #'   of data sets. Give `clusters`. It reports the share of each module's
 #'   variance that the factors explain, and calls a module lost if it is half or
 #'   more.

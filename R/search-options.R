@@ -373,7 +373,8 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' @param family The tests that `p_adjusted` and `fdr` are adjusted for.
 #'   `"outcome"` (default): all points, for each outcome (or each `point`)
 #'   separately. So ten outcomes are ten families. `"call"`: all points of all
-#'   outcomes together. It is for correlations.
+#'   outcomes together. It is for correlations, and for Welch's t if all
+#'   outcomes are factors. If some are not, the default is r.
 #' @param ... Must be empty: other names are an error.
 #'
 #' @returns A list of class `fsknn_options` of the options that were given.
@@ -384,26 +385,27 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' than the means of the data do. So a gene may be called although the means of
 #' both groups are equal.
 #'
-#' A studentized statistic has nearly the same distribution in the data and
-#' under permutation. Chung and Romano (2013) show it for two groups, and
-#' DiCiccio and Romano (2017) for numbers. So for a single point and many
-#' samples, its p-value is correct if only the means are equal. If points and
+#' If means are equal and samples are many, a studentized statistic has nearly
+#' the same distribution in the data and under permutation. Chung and Romano
+#' (2013) show it for two groups, and DiCiccio and Romano (2017) for numbers. So
+#' for a single point and many samples, its p-value is nearly correct if only
+#' the means are equal. For numbers, this is a correlation of 0. If points and
 #' outcome are independent, `p_adjusted` is correct for any number of samples,
-#' as it is with r.
+#' as it is with r. With `adjust`, this holds nearly.
 #' * **Two levels**: Welch's t, as in [stats::t.test()], positive if the second
 #'   level has the larger mean. Its degrees of freedom differ between points. So
 #'   t is converted to its normal score (Wallace 1959) before the largest is
 #'   taken. The column `statistic` has t, and the attribute `null` the largest
 #'   scores. Without the score, the points with the fewest degrees of freedom
-#'   would have the largest t. Conversion by an approximate distribution is
+#'   would too often have the largest t. Conversion by an approximate distribution is
 #'   called prepivoting (Beran 1988).
 #' * **Numbers**: the slope of the point on the outcome, divided by its
 #'   heteroscedasticity-consistent standard error HC2 (MacKinnon and White
 #'   1985). For two groups, this is Welch's t. It is not the default for
 #'   numbers: see *What it costs*.
-#' * **Covariates, strata and weights**: the slope is that in the (weighted)
-#'   regression on the outcome and the covariates, and so is HC2. For a factor
-#'   of two levels, too. Residuals are permuted as for r. This t is not
+#' * **Covariates, strata and weights**: the slope is that of the (weighted)
+#'   regression on the outcome and the covariates, with its HC2. This also holds
+#'   for a factor of two levels. Residuals are permuted as for r. This t is not
 #'   converted to a score.
 #' * **Strata**: their indicators are covariates of the statistic, also without
 #'   `adjust`. The listed correlations then still contain differences between
@@ -416,7 +418,7 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #'   ratio, which is then the default, is the square root of the share of the
 #'   variance that the levels explain.
 #'
-#' It is defined for `"pearson"` only. Ranks would need another variance, which
+#' The studentized statistic is defined for `"pearson"` only. Ranks would need another variance, which
 #' depends on ranks within each group (Brunner and Munzel 2000). So Spearman and
 #' bicor permute r. With `na = "pairwise"`, each point
 #' has its own number of samples, and so its own scale of t. Each level needs
@@ -427,19 +429,20 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #'
 #' @section What it costs:
 #' A standard error from few samples is variable, and that of a small group
-#' above all. So power is lower than with r if variances are equal and groups
-#' are not. We simulated 2,000 independent points of equal variance, of which 20
+#' above all. So power is lower than with r if variances are equal and group
+#' sizes are not. We simulated 2,000 independent points of equal variance, of which 20
 #' differ between groups (`inst/bench/calibration_statistics.R`, 20 data sets).
-#' In groups of 8 and 32, 6% of them are found, and 44% with r. In groups of 20
-#' and 20, 39% and 37% are found.
+#' In groups of 8 and 32, t finds 6% of them, and r 44%. In groups of 20 and 20,
+#' t finds 39%, and r 37%.
 #'
 #' @section What is not controlled:
 #' The theory is for one point and many samples. The largest of thousands of
 #' points depends on the far tail. This differs between the data and permuted
 #' data if a group is small, skewed or has unequal variance. We simulated 2,000
-#' independent points with equal means at a level of 5%. A point is called in so
-#' many of 40 data sets (of 20 with a star) by permutation of r and of the
-#' studentized statistic:
+#' independent points with equal means at a level of 5%, in 40 data sets (with a
+#' star: 20). The list has the share of data sets in which a point is called:
+#' first by permutation of r, then of the studentized statistic. Shares of 20
+#' data sets have a standard error of up to 11%.
 #' * 8 and 32 normal values with standard deviations 3 and 1: 100% and 10%;
 #' * the same with a covariate, where t is not converted: 100% and 75%;
 #' * 5 and 60 with standard deviations 3 and 1 (*): 100% and 5%;
@@ -451,13 +454,14 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' * 8 and 32 lognormal values with standard deviations 3 and 1: 100% and 100%.
 #'
 #' So unequal variance is not controlled over many points with covariates,
-#' strata, three or more levels, few units or skewed values. If variances are
-#' equal, too, samples are exchangeable (residuals nearly), and the level holds
-#' for any statistic.
+#' strata, three or more levels, few units or skewed values. If the groups have
+#' the same distribution, samples are exchangeable (residuals nearly). Then the
+#' level holds for any statistic.
 #'
-#' `fdr` and `p_value` are not by permutation. For a factor without `adjust` and
-#' `weights` they are those of Welch's test. Otherwise they assume equal
-#' variances.
+#' `fdr` and `p_value` are not by permutation. For a factor with the studentized
+#' statistic, without `adjust` and `weights`, they are those of Welch's test.
+#' Otherwise they assume equal variances. Welch's test has no p-value if two or
+#' more levels have no variance in a point: it is `NA`.
 #' @references
 #' Beran R (1988). Prepivoting Test Statistics: A Bootstrap View of Asymptotic
 #' Refinements. *Journal of the American Statistical Association* 83: 687-697.
@@ -487,11 +491,11 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' @export
 #' @examples
 #' # Equal means, but the smaller group varies more
-#' group <- factor(rep(c("ill", "healthy"), c(8, 32)))
+#' group <- factor(rep(c("ill", "healthy"), c(8, 32)), c("ill", "healthy"))
 #' x <- matrix(rnorm(200 * 40), 200) * rep(c(3, 1)[group], each = 200)
-#' same <- list(x, outcome = group, k = 3, sign = "absolute", permutations =
-#' 200) do.call(nearest_to, same)$p_adjusted do.call(nearest_to, c(same,
-#' statistic = "correlation"))$p_adjusted
+#' same <- list(x, outcome = group, sign = "absolute", permutations = 200)
+#' do.call(nearest_to, same)$p_adjusted[1:3]
+#' do.call(nearest_to, c(same, statistic = "correlation"))$p_adjusted[1:3]
 test_options <- function(statistic = NULL, family = c("outcome", "call"), ...) {
   check_no_more(..., .belongs = where_it_belongs)
   collect_options()

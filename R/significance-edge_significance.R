@@ -117,9 +117,9 @@
 #' more. `inst/bench/calibration_tails.R` counts them for 14 distributions.
 #'
 #' With `permutations`, the p-value of an edge is then the share of *all* pairs
-#' of all permutations that are as near. If these are b, it is (b + 1) / (B m +
-#' 1) for m pairs. So it can be far smaller than 1 / B. Of many edges, an edge
-#' may be compared at a slightly larger distance.
+#' of all permutations that are as near. If b are as near, it is
+#' `(b + 1) / (B m + 1)` for m pairs. So it can be far smaller than 1 / B. With
+#' many edges, the distance compared may be slightly larger.
 #'
 #' If some points have heavier tails than others, the p-values of *their* edges
 #' are too small, and those of other edges too large. With `na = "pairwise"`,

@@ -134,6 +134,7 @@
 #' or groups of unequal size. `p_adjusted` does not. A message (class
 #' `fsknn_tails`) says if `p_value` and `fdr` may be far too small, because
 #' points and outcome are skewed: see *Skewed values* in [edge_significance()].
+#' There is no message for factors.
 #'
 #' Without `adjust`, `p_value` and `fdr` ignore `strata`: if batches shift
 #' points and outcome, `adjust` for the batch. They then assume the same spread
@@ -209,9 +210,9 @@
 #' after another.
 #'
 #' The null hypothesis is that the outcome's values are exchangeable among the
-#' samples (of one stratum) relative to all points that are not listed before.
-#' The probability that any point is called wrongly is then at most the level.
-#' This holds for any dependence between the points, and for any k.
+#' samples (of one stratum) relative to all points with no larger statistic. The
+#' probability of any wrong call is then at most the level (with `adjust`,
+#' nearly). This holds for any dependence between the points, and for any k.
 #'
 #' Permutations are drawn by R's random numbers before the search, so
 #' [set.seed()] makes them reproducible on any backend. Distances are equal if

@@ -228,18 +228,20 @@ robust_squares <- function(rows, outcomes) {
   slope * abs(slope) / variance
 }
 
-# Returns Welch's F and its second degrees of freedom. `levels` has a column for
-# each outcome, with the same numbers of samples in each level. Rows are
+# Returns Welch's F, its second degrees of freedom, and the number of levels
+# that have no variance. `levels` has a column for each outcome, with the same numbers of samples in each level. Rows are
 # centred and have length 1.
 welch_of_rows <- function(rows, levels) {
   counts <- tabulate(levels[, 1])
   num <- length(counts)
+  num_constant <- 0
   weights <- means <- vector("list", num)
   for (level in seq_len(num)) {
     here <- (levels == level) + 0
     count <- counts[[level]]
     means[[level]] <- (rows %*% here) / count
     variance <- (rows^2 %*% here - count * means[[level]]^2) / (count - 1)
+    num_constant <- num_constant + (variance < least_variance)
     variance[which(variance < least_variance)] <- least_variance
     weights[[level]] <- count / variance
   }
@@ -253,7 +255,8 @@ welch_of_rows <- function(rows, levels) {
   }, weights, counts))
   list(
     statistic = between / (1 + 2 * (num - 2) / (num^2 - 1) * apart),
-    freedom = (num^2 - 1) / (3 * apart)
+    freedom = (num^2 - 1) / (3 * apart),
+    num_constant = num_constant
   )
 }
 
@@ -499,6 +502,8 @@ p_of_welch <- function(search, call) {
       p <- stats::pf(
         test$statistic, sides, test$freedom, lower.tail = FALSE
       )
+      # The difference of two constants has no standard error.
+      p[which(test$num_constant > 1)] <- NA
       if (sides > 1 || search$request$sign == "absolute") {
         return(p)
       }

@@ -25,12 +25,12 @@
 #' are kept. With two equal classes of normal values, it keeps about 10% of such
 #' rows with 6 samples, 2.5% with 20 and 0.3% with 296
 #' (`inst/bench/calibration_mdl.R`). A row without a cut may still be related to
-#' the class: no cut is worth its description.
+#' the class, but too weakly to pay for a cut.
 #'
 #' With `permutations`, the classes of the samples are permuted, and all rows
 #' are divided again each time. `chance` has the number of rows that are kept in
-#' each permutation. The quotient of its mean and the number of rows kept
-#' estimates the share of noise among them. If there are no more ways to assign
+#' each permutation. Its mean divided by the number of rows kept estimates the
+#' share of noise among them. It is too large if many rows are not noise. If there are no more ways to assign
 #' the classes to the samples than `permutations`, each is used once.
 #'
 #' The `p_value` of a row compares its information gain with those of all rows,

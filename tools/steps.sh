@@ -13,7 +13,8 @@ note() {
 }
 
 # Seconds of the processors that all commands so far took. `times` is not called in a
-# subshell, which would have its own.
+# subshell, which would have its own. Those of a lane are added to the step of the main
+# lane during which it ends.
 cpu_seconds() {
   printed=$(mktemp)
   times > "$printed"

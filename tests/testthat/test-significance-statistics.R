@@ -496,3 +496,21 @@ test_that("messages, prints and errors say what is permuted", {
     withr::with_seed(1, ask(outcome = data$two, statistic = "correlation"))
   )
 })
+
+test_that("levels without variance give no p-value of Welch's test", {
+  noise <- matrix(stats::qnorm(((1:27 * 5) %% 28) / 28), 3)
+  x <- rbind(rep(c(0, 0, 0, 0, 1, 1, 1, 1, 1)), rep(0:2, c(3, 3, 3)), noise)
+  ask <- function(outcome, x) {
+    found <- nearest_to(
+      x, outcome = outcome, k = nrow(x), sign = "absolute", permutations = 0
+    )
+    found$p_value[order(found$index)]
+  }
+  expect_equal(is.na(ask(gl(3, 3), x)), c(TRUE, TRUE, FALSE, FALSE, FALSE))
+  expect_equal(
+    ask(gl(2, 4), rbind(c(0, 0, 0, 0, 1, 1, 1, 1), noise[, -9])),
+    c(NA, apply(noise[, -9], 1, function(row) {
+      stats::t.test(row[1:4], row[5:8])$p.value
+    }))
+  )
+})

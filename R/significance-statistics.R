@@ -229,7 +229,8 @@ robust_squares <- function(rows, outcomes) {
 }
 
 # Returns Welch's F, its second degrees of freedom, and the number of levels
-# that have no variance. `levels` has a column for each outcome, with the same numbers of samples in each level. Rows are
+# that have no variance. `levels` has a column for each outcome, with the same
+# numbers of samples in each level. Rows are
 # centred and have length 1.
 welch_of_rows <- function(rows, levels) {
   counts <- tabulate(levels[, 1])

@@ -30,8 +30,9 @@
 #' With `permutations`, the classes of the samples are permuted, and all rows
 #' are divided again each time. `chance` has the number of rows that are kept in
 #' each permutation. Its mean divided by the number of rows kept estimates the
-#' share of noise among them. It is too large if many rows are not noise. If there are no more ways to assign
-#' the classes to the samples than `permutations`, each is used once.
+#' share of noise among them. It is too large if many rows are not noise. If
+#' there are no more ways to assign the classes to the samples than
+#' `permutations`, each is used once.
 #'
 #' The `p_value` of a row compares its information gain with those of all rows,
 #' in the data and in all permutations. It is the share of gains at least as

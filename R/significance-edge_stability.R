@@ -180,6 +180,14 @@ check_fraction <- function(fraction, draw, metric, call = caller_env()) {
   if (size >= least && size <= most) {
     return(as.integer(size))
   }
+  needed <- least + subsample
+  if (!is.null(draw$num_units) && num_items < needed) {
+    abort_argument(
+      "{.arg unit} must have {format_bound(needed)} units or more, not
+       {format_bound(num_items)}.",
+      call
+    )
+  }
   abort_argument(
     c(
       "{.arg fraction} must draw {format_bound(least)} {items} or more, and

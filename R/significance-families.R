@@ -51,7 +51,7 @@ notes_of_p <- function(search, strata, has_units) {
   weighting <- search$options$weighting
   c(
     if (!is.null(search$kind) && search$relabelled$num > 0) {
-      paste0("Permuted statistic: ", describe_statistic(search))
+      paste0("Permuted statistic: ", describe_statistic(search, strata))
     },
     if (families > 1 && !is_one_family(search)) {
       paste0(
@@ -85,10 +85,12 @@ notes_of_p <- function(search, strata, has_units) {
   )
 }
 
-describe_statistic <- function(search) {
+describe_statistic <- function(search, strata) {
+  request <- search$request
+  others <- request$adjust %||% request$weights %||% strata
   switch(
     search$kind,
-    robust = if (isTRUE(search$is_factor)) {
+    robust = if (isTRUE(search$is_factor) && is.null(others)) {
       "Welch's t"
     } else {
       "t with a robust standard error"

@@ -158,6 +158,13 @@ judge_nearest <- function(search, drawn, bytes = bytes_at_once, strata = NULL,
     on.exit(give_back_held(search$held))
   }
   search$tied <- tied_points(search)
+  has_p_values <- has_correlation(search$options$metric) && is.null(unit)
+  if (has_p_values) {
+    tell_tails(
+      tails_of(search, search$queries$values), search$request$metric,
+      "{.code p_adjusted}, by {.arg permutations}, needs no normal values."
+    )
+  }
   if (!is.null(search$kind)) {
     judged <- judge_by_statistic(search, drawn, bytes, strata, unit, call)
     columns <- judged$columns
@@ -165,7 +172,7 @@ judge_nearest <- function(search, drawn, bytes = bytes_at_once, strata = NULL,
     judge <- if (has_own_samples(search)) judge_by_p else search_permuted
     judged <- judge(search, drawn, bytes, call)
     columns <- list()
-    if (has_correlation(search$options$metric) && is.null(unit)) {
+    if (has_p_values) {
       columns <- analytic_columns(search, judged$found, bytes, call)
     }
   }
@@ -534,10 +541,6 @@ undefined_queries <- function(search, call) {
 # those of all outcomes.
 analytic_columns <- function(search, found, bytes, call) {
   request <- search$request
-  tell_tails(
-    tails_of(search, search$queries$values), request$metric,
-    "{.code p_adjusted}, by {.arg permutations}, needs no normal values."
-  )
   num_outcomes <- nrow(found$index)
   at_once <- max(1, floor(bytes / 20 / nrow(search$points$values)))
   p_value <- fdr <- found$correlation

@@ -134,7 +134,6 @@
 #' or groups of unequal size. `p_adjusted` does not. A message (class
 #' `fsknn_tails`) says if `p_value` and `fdr` may be far too small, because
 #' points and outcome are skewed: see *Skewed values* in [edge_significance()].
-#' There is no message for factors.
 #'
 #' Without `adjust`, `p_value` and `fdr` ignore `strata`: if batches shift
 #' points and outcome, `adjust` for the batch. They then assume the same spread
@@ -409,9 +408,9 @@ nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
                        outcome = NULL, permutations = NULL, strata = NULL,
                        unit = NULL, block = NULL, between = FALSE) {
   check_supplied(x)
-  if (is.null(outcome)) {
-    check_supplied(point)
-  } else if (!missing(point)) {
+  if (is.null(outcome) && missing(point)) {
+    abort_argument("{.arg point} or {.arg outcome} must be supplied.")
+  } else if (!is.null(outcome) && !missing(point)) {
     abort_two_askers(point, current_env())
   }
   options <- verb_options("nearest_to", ...)

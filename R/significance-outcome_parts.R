@@ -60,7 +60,16 @@ facts_of_outcome <- function(values, label, search, call) {
   missing <- is.na(values) & counts
   missing <- if (can_leave_out) which(missing) else integer()
   facts <- list(label = label, arg = arg, missing = unname(missing))
+  if (can_leave_out && all(is.na(values[counts]))) {
+    abort_argument(
+      c("{.arg {arg}} must vary.", x = "All values that count are missing."),
+      call
+    )
+  }
   facts$is_factor <- is.factor(values) || is_text(values) || is.logical(values)
+  # Such a factor has no studentized statistic, but the others of the call have.
+  facts$has_single <- facts$is_factor &&
+    any(table(as.character(values[counts])) < 2)
   if (is.factor(values) || is_text(values)) {
     kept <- which(counts & !is.na(values))
     of <- droplevels(levels_of(values)[kept])
@@ -97,7 +106,9 @@ tell_left_out_samples <- function(facts, call) {
 
 # Outcomes of one family have one statistic.
 with_one_statistic <- function(facts, options) {
-  all_factors <- all(vapply(facts, `[[`, NA, "is_factor"))
+  all_factors <- all(vapply(facts, function(one) {
+    one$is_factor && !one$has_single
+  }, NA))
   lapply(facts, function(one) {
     one$is_factor <- one$is_factor &&
       !identical(options$statistic, "correlation") &&
@@ -111,7 +122,11 @@ part_of_each <- function(facts, options, call) {
   is_factor <- vapply(facts, `[[`, NA, "is_factor")
   has_levels <- !vapply(facts, function(one) is.null(one$levels), NA)
   missing <- vapply(facts, function(one) toString(one$missing), "")
-  key <- paste(is_factor, missing, ifelse(has_levels, seq_along(facts), ""))
+  has_single <- vapply(facts, `[[`, NA, "has_single")
+  key <- paste(
+    is_factor, missing, ifelse(has_levels, seq_along(facts), ""),
+    is_factor & has_single & is.null(options$statistic)
+  )
   of <- match(key, unique(key))
   if (options$family == "call" && max(of) > 1) {
     abort_argument(

@@ -230,8 +230,7 @@ robust_squares <- function(rows, outcomes) {
 
 # Returns Welch's F, its second degrees of freedom, and the number of levels
 # that have no variance. `levels` has a column for each outcome, with the same
-# numbers of samples in each level. Rows are
-# centred and have length 1.
+# numbers of samples in each level. Rows are centred and have length 1.
 welch_of_rows <- function(rows, levels) {
   counts <- tabulate(levels[, 1])
   num <- length(counts)
@@ -387,6 +386,8 @@ step_down <- function(search, design, observed, found, bytes, call) {
   }
   if (design$kind == "robust" && !design$has_scores) {
     null <- unsquared(null)
+  } else if (design$kind == "ratio") {
+    null <- sqrt(null)
   }
   list(adjusted = matrix(adjusted, num_outcomes), null = null)
 }
@@ -426,7 +427,7 @@ largest_statistics <- function(values, outcomes, design, place, search, call) {
       statistic_of_rows(values[rows, , drop = FALSE], outcomes, design)
     }
     rest <- split(which(place == 0), (seq_len(sum(place == 0)) - 1) %/% 1000)
-    largest <- lapply(rest, function(rows) largest_of_columns(of_rows(rows)))
+    largest <- lapply(rest, function(rows) apply(of_rows(rows), 2, max))
     return(list(
       kept = of_rows(kept),
       largest = do.call(
@@ -446,23 +447,6 @@ largest_statistics <- function(values, outcomes, design, place, search, call) {
   largest$kept[, undefined] <- Inf
   largest$largest[undefined] <- Inf
   largest
-}
-
-# Halves are compared, since a loop over columns takes longer.
-largest_of_columns <- function(values) {
-  while (nrow(values) > 1) {
-    half <- nrow(values) %/% 2
-    last <- values[nrow(values), , drop = FALSE]
-    is_odd <- nrow(values) %% 2 == 1
-    values <- pmax(
-      values[seq_len(half), , drop = FALSE],
-      values[half + seq_len(half), , drop = FALSE]
-    )
-    if (is_odd) {
-      values[1, ] <- pmax(values[1, ], last)
-    }
-  }
-  if (nrow(values) == 0) -Inf else values[1, ]
 }
 
 # Returns p_value and fdr.

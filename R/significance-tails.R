@@ -88,8 +88,8 @@ tell_tails <- function(tails, metric, cure) {
   }
   cli::cli_inform(
     c(
-      "P-values by Student's t may be far too small, because values are skewed,
-       or have outliers or many ties.",
+      "P-values of t tests may be far too small, because values are skewed, or
+       have outliers or many ties.",
       i = cure,
       i = if (metric == "pearson") {
         "Or transform the values (such as the logarithm, or a

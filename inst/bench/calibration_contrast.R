@@ -195,10 +195,9 @@ levels <- c(0.01, 0.05, 0.2, 0.5)
 chosen <- designs_to_run(simulations)
 rows <- lapply(names(chosen), function(name) {
   RNGkind("L'Ecuyer-CMRG")
-  p <- do.call(rbind, parallel::mclapply(seq_len(num_sets), function(set) {
-    set.seed(set)
+  p <- do.call(rbind, over_sets(num_sets, cores, 0, function(set) {
     one_set(simulations[[name]])
-  }, mc.cores = cores))
+  }))
   shares <- vapply(levels, function(level) colMeans(p <= level), double(4))
   # Family-wise p-values are not uniform but where all points are one.
   shares[startsWith(rownames(shares), "any"), levels != 0.05] <- NA

@@ -153,10 +153,9 @@ one_set <- function(design) {
 chosen <- designs_to_run(designs)
 RNGkind("L'Ecuyer-CMRG")
 rows <- lapply(names(chosen), function(name) {
-  sets <- parallel::mclapply(seq_len(num_sets), function(set) {
-    set.seed(set)
+  sets <- over_sets(num_sets, cores, 0, function(set) {
     one_set(designs[[name]])
-  }, mc.cores = cores)
+  })
   mean <- Reduce(`+`, sets) / num_sets
   data.frame(
     design = name, what = rownames(mean), at_0.05 = mean[, 1],

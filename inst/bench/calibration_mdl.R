@@ -57,10 +57,9 @@ one_set <- function(size) {
 RNGkind("L'Ecuyer-CMRG")
 chosen <- designs_to_run(sizes)
 rows <- lapply(names(chosen), function(name) {
-  sets <- parallel::mclapply(seq_len(num_sets), function(set) {
-    set.seed(set)
+  sets <- over_sets(num_sets, cores, 0, function(set) {
     one_set(sizes[[name]])
-  }, mc.cores = cores)
+  })
   means <- formatC(colMeans(do.call(rbind, sets)), digits = 4, format = "f")
   data.frame(design = name, t(means))
 })

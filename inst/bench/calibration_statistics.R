@@ -198,10 +198,7 @@ columns <- paste0(
 )
 rows <- lapply(names(chosen), function(name) {
   began <- proc.time()
-  sets <- parallel::mclapply(
-    seq_len(num_sets), function(set) one_set(name, set), mc.cores = processes,
-    mc.preschedule = FALSE
-  )
+  sets <- over_sets(num_sets, processes, 0, function(set) one_set(name, set))
   seconds <- sum((proc.time() - began)[-3])
   means <- colMeans(do.call(rbind, sets))
   names(means) <- sub("^(.)[.](.*)$", "\\2_\\1", names(means))

@@ -83,16 +83,14 @@ one_set <- function(design) {
   c(tails(x), at, Bonferroni = sum(p <= 0.05 / length(p)), message = said)
 }
 
-all_names <- designs$name
-designs <- designs[designs$name %in% names(designs_to_run(
-  stats::setNames(as.list(all_names), all_names)
-)), ]
+chosen <- designs_to_run(
+  stats::setNames(seq_len(nrow(designs)), designs$name)
+)
 RNGkind("L'Ecuyer-CMRG")
-rows <- lapply(seq_len(nrow(designs)), function(at) {
-  sets <- parallel::mclapply(seq_len(num_sets), function(set) {
-    set.seed(set)
+rows <- lapply(chosen, function(at) {
+  sets <- over_sets(num_sets, cores, 0, function(set) {
     one_set(designs[at, ])
-  }, mc.cores = cores)
+  })
   means <- formatC(colMeans(do.call(rbind, sets)), digits = 3, format = "f")
   data.frame(design = designs$name[[at]], t(means), check.names = FALSE)
 })
@@ -102,4 +100,4 @@ table$machine <- paste0(parallel::detectCores(), " cores, CPU")
 table$date <- format(Sys.Date())
 
 print(table[seq_len(8)], right = FALSE, row.names = FALSE)
-store_designs(folder, "calibration-tails.csv", table, all_names)
+store_designs(folder, "calibration-tails.csv", table, designs$name)

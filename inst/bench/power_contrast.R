@@ -100,16 +100,14 @@ one_set <- function(design) {
   )
 }
 
-all_names <- designs$name
-designs <- designs[designs$name %in% names(designs_to_run(
-  stats::setNames(as.list(all_names), all_names)
-)), ]
+chosen <- designs_to_run(
+  stats::setNames(seq_len(nrow(designs)), designs$name)
+)
 RNGkind("L'Ecuyer-CMRG")
-rows <- lapply(seq_len(nrow(designs)), function(at) {
-  sets <- parallel::mclapply(seq_len(num_sets), function(set) {
-    set.seed(set)
+rows <- lapply(chosen, function(at) {
+  sets <- over_sets(num_sets, cores, 0, function(set) {
     one_set(designs[at, ])
-  }, mc.cores = cores)
+  })
   means <- colMeans(do.call(rbind, sets))
   data.frame(
     simulation = designs$name[[at]],
@@ -123,4 +121,4 @@ table$date <- format(Sys.Date())
 
 cat(num_points, "points, k =", k, ",", permutations, "permutations\n\n")
 print(table[seq_len(5)], right = FALSE, row.names = FALSE)
-store_designs(folder, "power-contrast.csv", table, all_names)
+store_designs(folder, "power-contrast.csv", table, designs$name)

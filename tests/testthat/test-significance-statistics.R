@@ -514,3 +514,39 @@ test_that("levels without variance give no p-value of Welch's test", {
     }))
   )
 })
+
+test_that("an outcome has the same tests alone and beside others", {
+  x <- group_data()$x
+  two <- rep(c(FALSE, TRUE), c(10, 11))
+  single <- rep(c(TRUE, FALSE), c(1, 20))
+  ask <- function(outcome) {
+    set.seed(1)
+    suppressMessages(as.data.frame(nearest_to(
+      x, outcome = outcome, k = 3, sign = "absolute", permutations = 20
+    )))
+  }
+  both <- ask(list(two = two, single = single))
+  columns <- c("index", "correlation", "p_value", "p_adjusted", "fdr")
+  of_two <- both[both$point == "two", ]
+  alone <- ask(two)
+  expect_equal(
+    of_two[c(columns, "statistic")], alone[c(columns, "statistic")],
+    ignore_attr = TRUE
+  )
+  of_single <- both[both$point == "single", ]
+  expect_equal(of_single$p_value, ask(single)$p_value)
+})
+
+test_that("skewed values of a factor's groups are told", {
+  set.seed(1)
+  x <- exp(1.5 * matrix(stats::rnorm(8000), 200))
+  group <- factor(rep(1:2, c(6, 34)))
+  expect_message(
+    nearest_to(x, outcome = group, k = 2, permutations = 0),
+    class = "fsknn_tails"
+  )
+  expect_error(
+    nearest_to(x, outcome = rep(NA, 40), k = 2), "`outcome` must vary",
+    class = "fsknn_argument_error"
+  )
+})

@@ -397,8 +397,8 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #'   t is converted to its normal score (Wallace 1959) before the largest is
 #'   taken. The column `statistic` has t, and the attribute `null` the largest
 #'   scores. Without the score, the points with the fewest degrees of freedom
-#'   would too often have the largest t. Conversion by an approximate distribution is
-#'   called prepivoting (Beran 1988).
+#'   would too often have the largest t. Conversion by an approximate
+#'   distribution is called prepivoting (Beran 1988).
 #' * **Numbers**: the slope of the point on the outcome, divided by its
 #'   heteroscedasticity-consistent standard error HC2 (MacKinnon and White
 #'   1985). For two groups, this is Welch's t. It is not the default for
@@ -418,11 +418,11 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #'   ratio, which is then the default, is the square root of the share of the
 #'   variance that the levels explain.
 #'
-#' The studentized statistic is defined for `"pearson"` only. Ranks would need another variance, which
-#' depends on ranks within each group (Brunner and Munzel 2000). So Spearman and
-#' bicor permute r. With `na = "pairwise"`, each point
-#' has its own number of samples, and so its own scale of t. Each level needs
-#' two samples (or units).
+#' The studentized statistic is defined for `"pearson"` only. Ranks would need
+#' another variance, which depends on ranks within each group (Brunner and
+#' Munzel 2000). So Spearman and bicor permute r. With `na = "pairwise"`, each
+#' point has its own number of samples, and so its own scale of t. Each level
+#' needs two samples (or units).
 #'
 #' Points are ordered by the statistic for the step-down method, and not by r.
 #' So `p_adjusted` need not increase with the rank.
@@ -430,8 +430,9 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' @section What it costs:
 #' A standard error from few samples is variable, and that of a small group
 #' above all. So power is lower than with r if variances are equal and group
-#' sizes are not. We simulated 2,000 independent points of equal variance, of which 20
-#' differ between groups (`inst/bench/calibration_statistics.R`, 20 data sets).
+#' sizes are not. We simulated 2,000 independent points of equal variance, of
+#' which 20 differ between groups (`inst/bench/calibration_statistics.R`, 20
+#' data sets).
 #' In groups of 8 and 32, t finds 6% of them, and r 44%. In groups of 20 and 20,
 #' t finds 39%, and r 37%.
 #'

@@ -104,7 +104,7 @@ chosen <- designs_to_run(
   stats::setNames(seq_len(nrow(designs)), designs$name)
 )
 RNGkind("L'Ecuyer-CMRG")
-rows <- lapply(chosen, function(at) {
+rows <- lapply(unname(chosen), function(at) {
   sets <- over_sets(num_sets, cores, 0, function(set) {
     one_set(designs[at, ])
   })

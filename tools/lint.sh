@@ -3,10 +3,11 @@
 #   clang-format   src/ and the tests in C++ and CUDA   (.clang-format)
 #   clang-tidy     src/core                             (.clang-tidy)
 #   lintr          R/                                   (.lintr)
+#   g++            headers of src/, each alone
 # lint.sh format     writes the C++ and CUDA files as clang-format has them
 # lint.sh FILE ...   of these files alone
 # lint.sh quick      in two minutes of a processor instead of twenty, for `make test`:
-#                    clang-tidy without its static analyzer, and no lintr
+#                    clang-tidy without its static analyzer, no lintr, no headers
 
 . tools/common.sh
 sh tools/setup.sh lint || exit 1
@@ -56,6 +57,31 @@ if [ "$1" = quick ]; then
   chosen=
 fi
 
+# Each header that plain C++ may include compiles alone, without R; but not what
+# is the body of a kernel, which stands within another file. Where a header is the
+# first line of a file that was compiled, that shows it. Without a toolkit only
+# those are compiled that know no CUDA.
+check_headers() {
+  if command -v nvcc > /dev/null; then
+    folders="src/core src/cpu src/cuda"
+    # nvcc may be a script that calls another: it says itself what it includes.
+    cuda_include=$(nvcc -dryrun -x cu /dev/null 2>&1 |
+      sed -n 's/^#[$] INCLUDES=//p' | tr -d '"')
+  else
+    folders="src/core src/cpu src/cuda/plan"
+    cuda_include=
+  fi
+  first=$(find src/core src/cpu src/cuda/* -name '*.cpp' \
+    ! -path src/cuda/absent.cpp -exec head -n 1 {} \; |
+    sed -n 's/^#include "\(.*\)"$/src\/\1/p')
+  find $folders -name '*.hpp' ! -name build_info.hpp |
+    grep -v -e kernels_body -e kernels_avx512.hpp -e kernels_half_bytes \
+      -e kernels_vnni.hpp -e kernels_neon |
+    grep -v -x -F "$first" |
+    xargs -P "$jobs" -I FILE g++ -std=c++17 -fsyntax-only -Isrc $cuda_include \
+      -x c++ -include FILE /dev/null
+}
+
 status=0
 list_code | xargs -r "$format" --dry-run -Werror || status=1
 # Without OpenMP: clang-tidy takes what only a pragma reads for never read.
@@ -63,6 +89,9 @@ list_tidied | sort | xargs -r -P "$jobs" -n 4 sh -c '
     clang-tidy --quiet '"$checks"' "$@" -- -std=c++17 -Isrc -Wreserved-identifier \
       -Wreserved-macro-identifier 2> /dev/null' tidy ||
   status=1
+if [ -z "$quick$chosen" ]; then
+  check_headers || status=1
+fi
 if [ -z "$quick" ]; then
   find R -name '*.R' | only | xargs -r -P "$jobs" -n 8 Rscript -e '
     found <- Filter(length, lapply(commandArgs(TRUE), lintr::lint))

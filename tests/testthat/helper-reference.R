@@ -109,9 +109,14 @@ without_self <- function(distance) {
   distance
 }
 
-# Returns every metric with each of its signs.
+# Returns every metric with each of its signs, or those that FSKNN_TEST_METRICS
+# names ("ruzicka,chisquare").
 all_metrics <- function() {
   table <- fsknn:::metric_table()
+  asked <- Sys.getenv("FSKNN_TEST_METRICS")
+  if (nzchar(asked)) {
+    table <- table[table$name %in% strsplit(asked, ",")[[1]], ]
+  }
   signed <- expand.grid(
     metric = table$name[table$has_sign], sign = fsknn:::metric_signs,
     stringsAsFactors = FALSE

@@ -148,6 +148,9 @@ is_there() {
   has "$2"
 }
 
+# Packages that this release of Debian does not have: what needs them is skipped.
+absent=" "
+
 # Sets missing (Debian packages) and missing_words.
 look() {
   missing=
@@ -156,6 +159,9 @@ look() {
     case $purposes in
       *" $used "*) ;;
       *) continue ;;
+    esac
+    case $absent in
+      *" $package "*) continue ;;
     esac
     # Neither R nor a compiler may eat the list that this loop reads.
     is_there "$package" "$need" < /dev/null && continue
@@ -206,6 +212,14 @@ echo "Installing from Debian's packages:$missing"
 # Old lists are still good where nothing newer can be had.
 $as_root apt-get update -q ||
   echo "apt-get update failed; going on with the lists that are here." >&2
+for package in $missing; do
+  LC_ALL=C apt-cache policy "$package" | grep -q 'Candidate: [^(]' ||
+    absent="$absent$package "
+done
+if [ "$absent" != " " ]; then
+  echo "This release of Debian does not have:$absent"
+  look
+fi
 $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
   --no-install-recommends -o DPkg::Lock::Timeout=600 $missing < /dev/null ||
   give_up "apt-get could not install all that is needed."

@@ -159,6 +159,33 @@ expect "no GPU where one was asked for" 1 "but nvidia-smi shows no GPU that" \
 FSKNN_CUDA_ARCH=all
 make_gpus 9.0
 expect "all in spite of a GPU" 1 "$every" "--with-cuda=$fake"
+
+# Where modules, conda and R packages have a toolkit. What cannot be used is said,
+# and the search goes on.
+FSKNN_CUDA_ARCH=80
+unset CUDA_HOME CUDA_PATH
+package=$scratch/library/cuda13.2
+mkdir -p "$package/nvidia/cu13/bin" "$package/lib"
+cp "$fake/bin/nvcc" "$package/nvidia/cu13/bin"
+touch "$package/lib/libcudart_static.a"
+for variable in CUDA_ROOT EBROOTCUDA CONDA_PREFIX; do
+  export "$variable=$fake"
+  expect "$variable" 0 "found nvcc... $fake/bin/nvcc (CUDA 12.4)"
+  expect "$variable, why not" 0 "not used, because $fake/bin/nvcc could not compile"
+  unset "$variable"
+done
+eval "$(sed -n '/^list_r_nvcc() {/,/^}/p' "$copy/configure")"
+found=$(R_HOME=$(R RHOME) R_LIBS=$scratch/library list_r_nvcc)
+if [ "$found" != "$package/nvidia/cu13/bin/nvcc" ]; then
+  echo "configure, an R package: found '$found'"
+  status=1
+fi
+CUDA_ROOT=$package/nvidia/cu13
+export CUDA_ROOT
+expect "the runtime of an R package" 0 "CUDA runtime... $package/lib"
+unset CUDA_ROOT
+FSKNN_CUDA_ARCH=all
+
 rm "$fake/lib64/libcudart_static.a"
 expect "no CUDA runtime" 1 "no libcudart belongs to" "--with-cuda=$fake"
 exit $status

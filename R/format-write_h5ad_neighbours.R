@@ -363,8 +363,10 @@ put_h5_csr <- function(h5, name, size, begins, type, fill) {
   })
   group <- rhdf5::H5Gopen(h5, name)
   on.exit(rhdf5::H5Gclose(group))
-  rhdf5::h5createAttribute(group, "shape", dims = 2, H5type = "H5T_STD_I64LE")
-  shape <- rhdf5::H5Aopen(group, "shape")
+  space <- rhdf5::H5Screate_simple(2)
+  on.exit(rhdf5::H5Sclose(space), add = TRUE, after = FALSE)
+  # h5createAttribute() of rhdf5 2.50 takes no name of a type.
+  shape <- rhdf5::H5Acreate(group, "shape", "H5T_STD_I64LE", space)
   on.exit(rhdf5::H5Aclose(shape), add = TRUE, after = FALSE)
   rhdf5::H5Awrite(shape, as.integer(size))
 }

@@ -80,7 +80,7 @@ draw_by_rank <- function(quantiles, value) {
     )
   }
   plot +
-    ggplot2::scale_fill_manual(values = bands, breaks = names(bands)) +
+    ggplot2::scale_fill_manual(values = bands, limits = names(bands)) +
     ggplot2::scale_x_continuous(breaks = whole_breaks) +
     ggplot2::labs(x = "Rank of the neighbour", y = value) +
     theme_summary()

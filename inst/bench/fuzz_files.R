@@ -91,7 +91,10 @@ can_be_written <- utils::getFromNamespace("is_cibm_text", "fsknn")
 # The numbers of a CIBM file's rows, read as simply as can be; TRUE where they
 # are those of `x`.
 has_values_of <- function(bytes, x) {
-  lines <- strsplit(rawToChar(bytes), "[\r\n]+", perl = TRUE)[[1]]
+  text <- rawToChar(bytes)
+  # So that any byte is a character.
+  Encoding(text) <- "latin1"
+  lines <- strsplit(text, "[\r\n]+", perl = TRUE)[[1]]
   lines <- trimws(lines[grepl("[^ \t]", lines, useBytes = TRUE)])
   all(vapply(seq_len(nrow(x)), function(i) {
     row <- lines[[i + 2L]]

@@ -397,8 +397,8 @@ cpp_new_bin <- function(path, rows, columns) {
     .Call(`_fsknn_cpp_new_bin`, path, rows, columns)
 }
 
-cpp_put_bin <- function(file, ending, values, shifted) {
-    .Call(`_fsknn_cpp_put_bin`, file, ending, values, shifted)
+cpp_put_bin <- function(file, ending, values, first, last, shifted, num_threads) {
+    .Call(`_fsknn_cpp_put_bin`, file, ending, values, first, last, shifted, num_threads)
 }
 
 cpp_finish_bin <- function(file) {
@@ -417,8 +417,8 @@ cpp_name_whole <- function(part, path) {
     .Call(`_fsknn_cpp_name_whole`, part, path)
 }
 
-cpp_file_facts <- function(path, whole) {
-    .Call(`_fsknn_cpp_file_facts`, path, whole)
+cpp_file_facts <- function(paths, whole, num_threads) {
+    .Call(`_fsknn_cpp_file_facts`, paths, whole, num_threads)
 }
 
 cpp_count_in_columns <- function(places_at, index) {

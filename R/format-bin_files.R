@@ -154,7 +154,9 @@ write_bin_parts <- function(file, path, size, call, write) {
   output <- check(cpp_new_bin(enc2native(path), size[[1]], size[[2]]))$file
   on.exit(cpp_drop_bin(output))
   write(function(ending, values, shifted = FALSE) {
-    check(cpp_put_bin(output, ending, values, shifted))
+    check(cpp_put_bin(
+      output, ending, values, 1, nrow(values), shifted, check_num_threads(NULL)
+    ))
   })
   check(cpp_finish_bin(output))
   invisible()

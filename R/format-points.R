@@ -19,8 +19,13 @@
 #' Benchmarks of approximate nearest neighbours keep their vectors and queries
 #' in binary files of one simple form (Simhadri et al. 2022). Each verb that
 #' takes a matrix also takes the path of such a file, or its
-#' `read_points(backed = TRUE)`. A file that does not fit in memory is read by
-#' blocks.
+#' `read_points(backed = TRUE)`.
+#'
+#' A file that does not fit in memory is read by blocks. Metrics that take
+#' values as they are (`"euclidean"`, `"manhattan"`, `"chebyshev"`,
+#' `"canberra"`, `"inner_product"`) read it where it is. On GPUs they do so from
+#' 1 GiB of doubles on. The file must not change meanwhile. Other metrics
+#' prepare each row once, in a temporary file.
 #'
 #' A file begins with two unsigned integers of 4 bytes, the numbers of rows n
 #' and of columns d. Then n x d values follow, row after row, the lowest byte

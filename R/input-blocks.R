@@ -42,10 +42,13 @@ dense_bytes <- function(values, share = 1) {
 }
 
 # Plans where the values of points and queries are stored. A part goes to a file
-# if its dense form does not fit in memory. Also returns the bytes of the files,
-# and the memory left for blocks of them. For `share`, see dense_bytes().
+# if its dense form does not fit in memory, or stays in its own (`in_place`).
+# Also returns the bytes of the files as doubles, and the memory left for blocks
+# of them. For `share`, see dense_bytes().
 storage_of <- function(x, query, options, share = 1) {
-  storage <- list(in_file = c(FALSE, FALSE), bytes_file = 0, max_memory = 0)
+  storage <- list(
+    in_file = c(FALSE, FALSE), in_place = FALSE, bytes_file = 0, max_memory = 0
+  )
   values <- list(x, query)
   lazy <- vapply(values, is_read_by_blocks, NA)
   if (!any(lazy)) {
@@ -54,10 +57,13 @@ storage_of <- function(x, query, options, share = 1) {
   left <- max_memory_of(options)
   for (at in which(lazy)) {
     bytes <- dense_bytes(values[[at]], share)
-    if (bytes <= left) {
+    in_place <- is_read_in_place(values[[at]], options)
+    large <- bytes >= least_in_place && identical(options$backend$name, "cuda")
+    if (bytes <= left && !(in_place && large)) {
       left <- left - bytes
     } else {
       storage$in_file[[at]] <- TRUE
+      storage$in_place <- storage$in_place || in_place
       storage$bytes_file <- storage$bytes_file + bytes
     }
   }
@@ -86,6 +92,10 @@ bring_points <- function(points, in_file, max_memory, options, arg, call) {
     return(points)
   }
   points$blocks <- points$values
+  if (in_file && is_read_in_place(points$blocks, options)) {
+    points$values <- rows_in_place(points$blocks)
+    return(points)
+  }
   if (!in_file) {
     points$values <- read_matrix(points$blocks, max_memory, options, arg, call)
     return(points)

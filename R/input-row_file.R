@@ -39,6 +39,27 @@ close_row_file <- function(file) {
   cpp_row_file_close(file$file)
 }
 
+# A GPU prepares rows from this many bytes of them on as fast from their file.
+least_in_place <- 2^30
+
+# Returns whether searches read points from the user's own file of vectors. No
+# temporary file is then needed: raw rows need no form of their own, unless the
+# metric's form of each row is kept or missing values are filled.
+is_read_in_place <- function(x, options) {
+  inherits(x, "fsknn_bin_file") && x$type %in% bin_point_types &&
+    !x$turned && is.null(x$kept) &&
+    identical(options$metric$undefined_rows, "none") &&
+    identical(options$na %||% "error", "error") &&
+    !isTRUE(options$in_memory) && !isTRUE(options$keep_file)
+}
+
+rows_in_place <- function(x) {
+  structure(
+    list(file = path.expand(x$file), size = x$size, type = x$type),
+    class = c("bin_rows", "row_file")
+  )
+}
+
 # The rows must be consecutive.
 #' @export
 `[.row_file` <- function(x, i, j, ..., drop = FALSE) {

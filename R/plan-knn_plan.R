@@ -242,6 +242,7 @@ knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
   }
   plan <- new_plan(size[[1]], num_features, query_size[1] %||% 0, request)
   plan[names(chosen)] <- chosen
+  if (storage$in_place) plan$in_place <- TRUE
   plan
 }
 
@@ -407,7 +408,7 @@ format.fsknn_plan <- function(x, ...) {
     } else {
       "none"
     },
-    describe_file(x$bytes_file),
+    describe_file(x$bytes_file, isTRUE(x$in_place)),
     if (x$backend == "cuda") describe_device_bytes(x) else describe_bytes(x),
     "Instruction set" = if (nzchar(x$instruction_set)) x$instruction_set
   )
@@ -428,8 +429,11 @@ describe_devices <- function(devices) {
 }
 
 # Describes data that do not fit in memory, and the free disk space.
-describe_file <- function(bytes, folder = temporary_folder()) {
-  if (bytes > 0) {
+describe_file <- function(bytes, in_place = FALSE,
+                          folder = temporary_folder()) {
+  if (in_place) {
+    c("Points" = "read from their own file")
+  } else if (bytes > 0) {
     free <- cpp_bytes_free(folder)$bytes
     room <- if (!is.null(free)) {
       too_little <- if (free < bytes) ": does not fit"

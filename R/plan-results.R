@@ -33,7 +33,7 @@ summary.fsknn_plan <- function(object, ...) {
       share_computed = object$num_chunks / all,
       filter = object$filter,
       bytes_peak = object$bytes_peak, bytes_free = room,
-      bytes_file = object$bytes_file,
+      bytes_file = object$bytes_file, in_place = isTRUE(object$in_place),
       fits = object$bytes_peak <= room
     ),
     class = "summary.fsknn_plan"
@@ -70,7 +70,9 @@ print.summary.fsknn_plan <- function(x, ...) {
       format_bytes(x$bytes_peak), ", and ", format_bytes(x$bytes_free),
       " free on ", where, if (!x$fits) ": does not fit"
     ),
-    "Temporary file" = if (x$bytes_file > 0) format_bytes(x$bytes_file)
+    "Temporary file" = if (x$bytes_file > 0 && !x$in_place) {
+      format_bytes(x$bytes_file)
+    }
   )
   cat(paste0(format(paste0(names(lines), ":")), " ", lines), sep = "\n")
   invisible(x)

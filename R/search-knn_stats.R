@@ -60,7 +60,7 @@
 #' also by `block`, in queries, spanning trees ([mst_knn()]) and histograms
 #' ([pair_histogram()]). Only lists in each of more than 16 blocks are without.
 #'
-#' One GPU uses boxes for graphs under Euclidean distance. They need at least
+#' GPUs use boxes for graphs under Euclidean distance. They need at least
 #' 262,144 points of at most 128 features, which fit the GPU, and `k` of at most
 #' 64.
 #' @seealso [knn_plan()] for the plan of a search in advance.

@@ -28,10 +28,18 @@ new_bin_shard <- function(shard, size, claim, call) {
   })
   list(
     put = function(part, row) {
-      in_shard(cpp_put_bin(files[[1]], "ibin", part$index, TRUE), output, call)
-      in_shard(
-        cpp_put_bin(files[[2]], ending, part$distance, FALSE), output, call
-      )
+      rows <- part$rows %||% c(1, nrow(part$index))
+      put <- function(file, ending, values, shifted) {
+        in_shard(
+          cpp_put_bin(
+            file, ending, values, rows[[1]], rows[[2]], shifted,
+            check_num_threads(NULL)
+          ),
+          output, call
+        )
+      }
+      put(files[[1]], "ibin", part$index, TRUE)
+      put(files[[2]], ending, part$distance, FALSE)
     },
     finish = function() {
       for (file in files) {
@@ -86,6 +94,7 @@ new_hdf5_shard <- function(shard, size, claim, call) {
   })
   list(
     put = function(part, row) {
+      part <- cut_part(part)
       in_hdf5(for (what in c("index", "distance")) {
         rhdf5::h5write(
           check_single(part[[what]], what, output, call), state$file, what,

@@ -121,7 +121,7 @@ check_shard_file <- function(file, given, path, verify, call) {
       format_count(file$bytes)
     ))
   }
-  found <- cpp_file_facts(full, verify)
+  found <- cpp_file_facts(full, verify, 1L)
   if (identical(found$failure, "file")) {
     abort(paste0("can't be read: ", found$message))
   }

@@ -8,7 +8,8 @@
 # Rows are requested in order, each once. A range has at most `at_once` entries
 # and never spans two shards.
 #   rows_of   function(first, last): list(index, distance), two matrices of the
-#             rows first to last of the answer
+#             rows first to last of the answer; with `rows`, of more rows, of
+#             which these two and those between them are meant
 #   claim     from claim_output()
 #   facts     named text: facts of the answer
 write_shards <- function(rows_of, num_rows, k, claim, facts = NULL,
@@ -16,26 +17,31 @@ write_shards <- function(rows_of, num_rows, k, claim, facts = NULL,
   output <- claim$output
   shard_rows <- min(output$shard_rows %||% max(1, floor(2^24 / k)), num_rows)
   range_rows <- max(1, floor(at_once / k))
-  files <- list()
-  for (shard in seq_len(ceiling(num_rows / max(1, shard_rows)))) {
-    rows <- c((shard - 1) * shard_rows + 1, min(shard * shard_rows, num_rows))
-    names <- write_shard(rows_of, shard, rows, k, range_rows, claim, call)
-    files[[shard]] <- vapply(names, function(name) {
-      found <- in_shard(
-        cpp_file_facts(file.path(claim$folder, name), TRUE), output, call
-      )
-      paste(
-        name, number_text(rows[[1]]), number_text(rows[[2]]),
-        number_text(found$bytes), found$ends, found$whole
-      )
-    }, "")
-  }
+  shards <- seq_len(ceiling(num_rows / max(1, shard_rows)))
+  first <- (shards - 1) * shard_rows + 1
+  last <- pmin(shards * shard_rows, num_rows)
+  names <- lapply(shards, function(at) {
+    rows <- c(first[[at]], last[[at]])
+    write_shard(rows_of, at, rows, k, range_rows, claim, call)
+  })
+  each <- lengths(names)
+  names <- as.character(unlist(names))
+  # The digests of all files at once, by all threads.
+  found <- in_shard(
+    cpp_file_facts(
+      file.path(claim$folder, names), TRUE, check_num_threads(NULL)
+    ),
+    output, call
+  )
+  files <- paste(
+    names, number_text(rep(first, each)), number_text(rep(last, each)),
+    number_text(found$bytes), found$ends, found$whole
+  )
   lines <- c(
     form = "1", version = package_version_text(), format = output$format,
     precision = output$precision, rows = number_text(num_rows),
     columns = number_text(k), facts
   )
-  files <- unlist(files)
   lines <- paste0(
     c(names(lines), rep("file", length(files))), ": ", c(lines, files)
   )
@@ -59,8 +65,10 @@ write_shard <- function(rows_of, shard, rows, k, range_rows, claim, call) {
   for (first in firsts) {
     last <- min(first + range_rows - 1, rows[[2]])
     part <- rows_of(first, last)
-    if (!identical(dim(part$index), as.integer(c(last - first + 1, k))) ||
-          !identical(dim(part$distance), dim(part$index))) {
+    given <- dim(part$index)
+    meant <- part$rows %||% c(1, given[[1]])
+    if (given[[2]] != k || meant[[2]] - meant[[1]] != last - first ||
+          meant[[2]] > given[[1]] || !identical(dim(part$distance), given)) {
       rlang::abort("Rows of an answer have its columns.", .internal = TRUE)
     }
     writer$put(part, first - rows[[1]] + 1)
@@ -68,15 +76,25 @@ write_shard <- function(rows_of, shard, rows, k, range_rows, claim, call) {
   writer$finish()
 }
 
-# Serves ranges of an answer that is in memory.
+# Serves ranges of an answer that is in memory, without a copy.
 rows_of_answer <- function(found) {
   function(first, last) {
-    rows <- seq.int(first, last)
     list(
-      index = found$index[rows, , drop = FALSE],
-      distance = found$distance[rows, , drop = FALSE]
+      index = found$index, distance = found$distance, rows = c(first, last)
     )
   }
+}
+
+# Returns a part without other rows.
+cut_part <- function(part) {
+  if (is.null(part$rows)) {
+    return(part)
+  }
+  rows <- seq.int(part$rows[[1]], part$rows[[2]])
+  list(
+    index = part$index[rows, , drop = FALSE],
+    distance = part$distance[rows, , drop = FALSE]
+  )
 }
 
 in_shard <- function(answer, output, call) {
@@ -195,7 +213,7 @@ rows_by_ranges <- function(search, call) {
     parts <- lapply(splits, function(split) {
       bounds <- task_bounds(work, split)
       rows <- pmax(first, pmin(last, bounds)) - bounds[[1]] + 1
-      take(split)(rows[[1]], rows[[2]])
+      cut_part(take(split)(rows[[1]], rows[[2]]))
     })
     list(
       index = do.call(rbind, lapply(parts, `[[`, "index")),

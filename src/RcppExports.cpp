@@ -1171,15 +1171,18 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_put_bin
-Rcpp::List cpp_put_bin(SEXP file, std::string ending, SEXP values, bool shifted);
-RcppExport SEXP _fsknn_cpp_put_bin(SEXP fileSEXP, SEXP endingSEXP, SEXP valuesSEXP, SEXP shiftedSEXP) {
+Rcpp::List cpp_put_bin(SEXP file, std::string ending, SEXP values, double first, double last, bool shifted, int num_threads);
+RcppExport SEXP _fsknn_cpp_put_bin(SEXP fileSEXP, SEXP endingSEXP, SEXP valuesSEXP, SEXP firstSEXP, SEXP lastSEXP, SEXP shiftedSEXP, SEXP num_threadsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type file(fileSEXP);
     Rcpp::traits::input_parameter< std::string >::type ending(endingSEXP);
     Rcpp::traits::input_parameter< SEXP >::type values(valuesSEXP);
+    Rcpp::traits::input_parameter< double >::type first(firstSEXP);
+    Rcpp::traits::input_parameter< double >::type last(lastSEXP);
     Rcpp::traits::input_parameter< bool >::type shifted(shiftedSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_put_bin(file, ending, values, shifted));
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_put_bin(file, ending, values, first, last, shifted, num_threads));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -1223,13 +1226,14 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_file_facts
-Rcpp::List cpp_file_facts(std::string path, bool whole);
-RcppExport SEXP _fsknn_cpp_file_facts(SEXP pathSEXP, SEXP wholeSEXP) {
+Rcpp::List cpp_file_facts(std::vector<std::string> paths, bool whole, int num_threads);
+RcppExport SEXP _fsknn_cpp_file_facts(SEXP pathsSEXP, SEXP wholeSEXP, SEXP num_threadsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
-    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    Rcpp::traits::input_parameter< std::vector<std::string> >::type paths(pathsSEXP);
     Rcpp::traits::input_parameter< bool >::type whole(wholeSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_file_facts(path, whole));
+    Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_file_facts(paths, whole, num_threads));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -1556,12 +1560,12 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_bin_head", (DL_FUNC) &_fsknn_cpp_bin_head, 1},
     {"_fsknn_cpp_read_bin", (DL_FUNC) &_fsknn_cpp_read_bin, 5},
     {"_fsknn_cpp_new_bin", (DL_FUNC) &_fsknn_cpp_new_bin, 3},
-    {"_fsknn_cpp_put_bin", (DL_FUNC) &_fsknn_cpp_put_bin, 4},
+    {"_fsknn_cpp_put_bin", (DL_FUNC) &_fsknn_cpp_put_bin, 7},
     {"_fsknn_cpp_finish_bin", (DL_FUNC) &_fsknn_cpp_finish_bin, 1},
     {"_fsknn_cpp_drop_bin", (DL_FUNC) &_fsknn_cpp_drop_bin, 1},
     {"_fsknn_cpp_random_word", (DL_FUNC) &_fsknn_cpp_random_word, 0},
     {"_fsknn_cpp_name_whole", (DL_FUNC) &_fsknn_cpp_name_whole, 2},
-    {"_fsknn_cpp_file_facts", (DL_FUNC) &_fsknn_cpp_file_facts, 2},
+    {"_fsknn_cpp_file_facts", (DL_FUNC) &_fsknn_cpp_file_facts, 3},
     {"_fsknn_cpp_count_in_columns", (DL_FUNC) &_fsknn_cpp_count_in_columns, 2},
     {"_fsknn_cpp_put_in_columns", (DL_FUNC) &_fsknn_cpp_put_in_columns, 6},
     {"_fsknn_cpp_put_rows", (DL_FUNC) &_fsknn_cpp_put_rows, 3},

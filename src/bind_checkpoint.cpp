@@ -76,7 +76,7 @@ Rcpp::List cpp_digest(SEXP x, int num_threads) {
   return bind::with_files([&] {
     return Rcpp::List::create(
         Rcpp::_["digest"] =
-            Rf_inherits(x, "row_file")
+            Rf_inherits(x, "row_file") && !Rf_inherits(x, "bin_rows")
                 ? bind::row_file_digest(x)
                 : digest_source(*bind::row_source(x), num_threads));
   });

@@ -185,6 +185,7 @@ std::unique_ptr<RowSource> row_source(SEXP x) {
   if (Rf_inherits(x, "metafeatures")) return metafeature_source(x);
   if (Rf_inherits(x, "latent_rows")) return latent_source(x);
   if (Rf_inherits(x, "point_file")) return point_file_source(x);
+  if (Rf_inherits(x, "bin_rows")) return bin_rows_source(x);
   if (Rf_inherits(x, "row_file")) return row_file_source(x);
   return matrix_source(x);
 }

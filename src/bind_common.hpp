@@ -33,6 +33,9 @@ std::unique_ptr<RowSource> latent_source(const Rcpp::List& x);
 /// The source for rows in a temporary file, an R object of class "row_file".
 std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x);
 
+/// The source for points in the user's file, an R object of class "bin_rows".
+std::unique_ptr<RowSource> bin_rows_source(const Rcpp::List& x);
+
 /// The source for points in a folder, an R object of class "point_file".
 std::unique_ptr<RowSource> point_file_source(const Rcpp::List& x);
 

@@ -1,4 +1,7 @@
+#include <utility>
+
 #include "bind_common.hpp"
+#include "core/files/bin_file.hpp"
 #include "core/files/row_file.hpp"
 #include "cpu/kernels/kernels.hpp"
 
@@ -27,6 +30,25 @@ class OpenFile final : public RowSource {
   std::int64_t first_, count_;
 };
 
+/// Some points of a source that it owns.
+class OwnedRange final : public RowSource {
+ public:
+  OwnedRange(std::unique_ptr<RowSource> whole, std::int64_t first,
+             std::int64_t count)
+      : whole_(std::move(whole)), range_(*whole_, first, count, true) {}
+  std::int64_t num_points() const override { return range_.num_points(); }
+  std::int64_t num_features() const override { return range_.num_features(); }
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override {
+    range_.read(first, count, out, stride);
+  }
+  bool on_disk() const override { return true; }
+
+ private:
+  const std::unique_ptr<RowSource> whole_;
+  const RowRange range_;
+};
+
 }  // namespace
 
 namespace fsknn {
@@ -39,6 +61,17 @@ std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x) {
   return std::unique_ptr<RowSource>(
       new OpenFile(x["file"], static_cast<std::int64_t>(first) - 1,
                    static_cast<std::int64_t>(size[0])));
+}
+
+std::unique_ptr<RowSource> bin_rows_source(const Rcpp::List& x) {
+  std::unique_ptr<RowSource> rows =
+      std::make_unique<BinRows>(Rcpp::as<std::string>(x["file"]),
+                                bin_type(Rcpp::as<std::string>(x["type"])));
+  if (!x.containsElementNamed("first")) return rows;
+  return std::make_unique<OwnedRange>(
+      std::move(rows),
+      static_cast<std::int64_t>(Rcpp::as<double>(x["first"])) - 1,
+      static_cast<std::int64_t>(Rcpp::as<Rcpp::NumericVector>(x["size"])[0]));
 }
 
 std::string row_file_digest(const Rcpp::List& x) {

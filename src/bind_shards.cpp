@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "bind_common.hpp"
+#include "core/base/pieces.hpp"
 #include "core/files/bin_file.hpp"
 #include "core/files/shards.hpp"
 
@@ -92,19 +95,24 @@ Rcpp::List cpp_new_bin(std::string path, double rows, double columns) {
   });
 }
 
-// Writes the next rows. values: a double matrix, or an integer matrix of
-// indices from 1.
+// Writes rows `first` to `last` (from 1) of a double matrix, or of an integer
+// matrix of indices from 1.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_put_bin(SEXP file, std::string ending, SEXP values,
-                       bool shifted) {
+Rcpp::List cpp_put_bin(SEXP file, std::string ending, SEXP values, double first,
+                       double last, bool shifted, int num_threads) {
   return bind::with_files([&] {
     BinWriter& writer = *Rcpp::XPtr<BinWriter>(file);
+    const std::int64_t from = static_cast<std::int64_t>(first) - 1;
+    const std::int64_t count = static_cast<std::int64_t>(last) - from;
+    const std::int64_t stride = rows_of(values);
+    if (from < 0 || count < 0 || from + count > stride)
+      throw std::invalid_argument("the matrix has no such rows");
     if (shifted)
-      writer.put_index(INTEGER(values), rows_of(values), rows_of(values),
-                       NA_INTEGER);
+      writer.put_index(INTEGER(values) + from, count, stride, NA_INTEGER,
+                       num_threads);
     else
-      writer.put(bin_type(ending), REAL(values), rows_of(values),
-                 rows_of(values));
+      writer.put(bin_type(ending), REAL(values) + from, count, stride,
+                 num_threads);
     return Rcpp::List();
   });
 }
@@ -134,13 +142,28 @@ Rcpp::List cpp_name_whole(std::string part, std::string path) {
   });
 }
 
+// For each file its size and its digests.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_file_facts(std::string path, bool whole) {
+Rcpp::List cpp_file_facts(std::vector<std::string> paths, bool whole,
+                          int num_threads) {
   return bind::with_files([&] {
-    const FileFacts facts = facts_of_file(path, whole);
-    return Rcpp::List::create(
-        Rcpp::_["bytes"] = static_cast<double>(facts.bytes),
-        Rcpp::_["ends"] = facts.ends, Rcpp::_["whole"] = facts.whole);
+    const std::int64_t count = static_cast<std::int64_t>(paths.size());
+    std::vector<FileFacts> facts(paths.size());
+    run_pieces(count, num_threads, {}, [&] {
+      return [&](std::int64_t file) {
+        const std::size_t at = static_cast<std::size_t>(file);
+        facts[at] = facts_of_file(paths[at], whole);
+      };
+    });
+    std::vector<double> bytes;
+    std::vector<std::string> ends, digests;
+    for (const FileFacts& of : facts) {
+      bytes.push_back(static_cast<double>(of.bytes));
+      ends.push_back(of.ends);
+      digests.push_back(of.whole);
+    }
+    return Rcpp::List::create(Rcpp::_["bytes"] = bytes, Rcpp::_["ends"] = ends,
+                              Rcpp::_["whole"] = digests);
   });
 }
 

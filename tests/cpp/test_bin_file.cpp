@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/errors.hpp"
 #include "core/files/bin_file.hpp"
 #include "core/files/shards.hpp"
 #include "folder.hpp"
@@ -57,6 +58,41 @@ TEST_CASE("values go to a file row by row, and come back column by column") {
     CHECK_THROWS_AS(reader.read(type, kBinHead, 2, 2, back.data(), 2),
                     FileFailure);
   }
+}
+
+TEST_CASE("points are read where they are, and written by any threads") {
+  const Folder folder;
+  const std::string path = folder.path + "/file";
+  // More rows than are converted at a time, with four threads.
+  constexpr std::int64_t n = 700000, d = 3;
+  std::vector<double> values;  // column-major
+  for (std::int64_t i = 0; i < n * d; ++i)
+    values.push_back(static_cast<double>(i % 251 % 128));
+  for (const BinType type : {BinType::float32, BinType::float64, BinType::uint8,
+                             BinType::int8, BinType::int32}) {
+    BinWriter writer(path, n, d);
+    writer.put(type, values.data(), n, n, 4);
+    writer.finish();
+    const BinRows rows(path, type);
+    REQUIRE(rows.num_points() == n);
+    REQUIRE(rows.num_features() == d);
+    CHECK(rows.on_disk());
+    for (const std::int64_t first : {std::int64_t{0}, std::int64_t{5}}) {
+      const std::int64_t count = n - 2 * first, stride = d + 1;
+      std::vector<double> read(static_cast<std::size_t>(count * stride), -1.0);
+      rows.read(first, count, read.data(), stride);
+      std::int64_t wrong = 0;
+      for (std::int64_t r = 0; r < count; ++r)
+        for (std::int64_t f = 0; f < stride; ++f)
+          wrong += read[static_cast<std::size_t>(r * stride + f)] !=
+                   (f < d ? values[static_cast<std::size_t>(f * n + first + r)]
+                          : -1.0);
+      CHECK(wrong == 0);
+    }
+    std::vector<double> beyond(2 * d);
+    CHECK_THROWS_AS(rows.read(n - 1, 2, beyond.data(), d), DiskFailure);
+  }
+  CHECK_THROWS_AS(BinRows(path, BinType::uint8), DiskFailure);
 }
 
 TEST_CASE("numbers of neighbours count from 0 in a file") {

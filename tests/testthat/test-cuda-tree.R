@@ -66,22 +66,61 @@ test_that("a tree's boxes hold hostile points", {
   expect_same_in_tree(sphere / sqrt(rowSums(sphere^2)), 15, prunes = FALSE)
 })
 
-test_that("a tree needs no more memory than there is", {
+test_that("a tree in parts fits in less memory and changes no answer", {
   skip_if_no_cuda()
-  x <- clustered(20000, 20)
+  x <- clustered(40000, 20)
   skip_if(!found_in("scattered", x, 5)$stats$filtered, "No filter here.")
-  plan <- function(order) {
+  plan <- function(order, ...) {
     withr::local_options(fsknn.instruction_set = paste0("auto/", order))
-    knn_plan(x, 5, "euclidean", backend = "cuda", devices = 1)
+    knn_plan(x, 15, "euclidean", backend = "cuda", devices = 1, ...)$bytes_peak
   }
-  tree <- plan("tree")$bytes_peak
-  without <- plan("scattered")$bytes_peak
-  expect_gt(tree, without)
-  limit <- (tree + without) / 2
-  found <- found_in("tree", x, 5, max_device_memory = limit)
-  expect_equal(found$stats$pairs_pruned, 0)
-  expect_lte(found$stats$bytes_device, limit)
-  expect_lte(found_in("tree", x, 5)$stats$bytes_device, tree)
+  all <- found_in("scattered", x, 15)$neighbours
+  expect_lte(found_in("tree", x, 15)$stats$bytes_device, plan("tree"))
+  n <- nrow(x)
+  # In 2, 4 and 8 parts.
+  for (limit in c(250, 160, 140) * 1e6) {
+    expect_lte(plan("tree", max_device_memory = limit), limit)
+    found <- found_in("tree", x, 15, max_device_memory = limit)
+    expect_identical(found$neighbours, all)
+    stats <- found$stats
+    expect_lte(stats$bytes_device, limit)
+    expect_gt(stats$pairs_pruned, 0)
+    # Pairs of two parts are met from either side.
+    pairs <- stats$pairs_filtered + stats$pairs_pruned
+    expect_gt(pairs, 1.2 * n * (n - 1) / 2 + n * stats$rows_recomputed)
+  }
+})
+
+test_that("a tree in parts may not be needed, or not be possible", {
+  skip_if_no_cuda()
+  # Small whole numbers are compared by their bits, without a tree.
+  x <- round(clustered(40000, 20) / 8)
+  skip_if(!found_in("scattered", x, 5)$stats$filtered, "No filter here.")
+  found <- found_in("tree", x, 15, max_device_memory = 2e8)
+  expect_identical(found$neighbours, found_in("scattered", x, 15)$neighbours)
+  expect_lte(found$stats$bytes_device, 2e8)
+})
+
+test_that("each of several GPUs has a part of a tree", {
+  skip_if_no_cuda()
+  skip_if(nrow(gpus_here()) < 2, "There is one GPU.")
+  x <- clustered(40000, 20)
+  search <- function(order, ...) {
+    withr::local_options(fsknn.instruction_set = paste0("auto/", order))
+    found <- knn_search(
+      x, 15, "euclidean", backend = "cuda", devices = 1:2, chunk_size = 20000,
+      ...
+    )
+    list(neighbours = bare(found), stats = knn_stats())
+  }
+  all <- search("scattered")$neighbours
+  tree <- search("tree")
+  expect_identical(tree$neighbours, all)
+  expect_equal(tree$stats$num_devices, 2)
+  expect_gt(tree$stats$pairs_pruned, 0)
+  in_parts <- search("tree", max_device_memory = 1.3e8)
+  expect_identical(in_parts$neighbours, all)
+  expect_gt(in_parts$stats$pairs_pruned, 0)
 })
 
 test_that("points of an index may be in either order", {

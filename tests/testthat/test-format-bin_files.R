@@ -296,3 +296,41 @@ test_that("a missing value of a file of floats is read back as one", {
   write_points(x, "x.fbin")
   expect_identical(read_points("x.fbin"), rbind(c(1.5, NA), c(NA, Inf)))
 })
+
+test_that("points that do not fit in memory are read from their own file", {
+  x <- round(random_matrix(500, 7, seed = 3), 2)
+  files <- withr::local_tempfile(fileext = c(".fbin", ".u8bin"))
+  write_points(x, files[[1]])
+  bytes <- matrix(sample(0:255, 3500, TRUE), 500)
+  write_points(bytes, files[[2]])
+  given <- list(read_points(files[[1]]), bytes)
+  folder <- withr::local_tempdir()
+  withr::local_options(fsknn.temporary_folder = file.path(folder, "none"))
+  dir.create(file.path(folder, "none"))
+  Sys.chmod(file.path(folder, "none"), "500")
+  for (at in 1:2) {
+    for (metric in c("euclidean", "manhattan")) {
+      expected <- knn_search(given[[at]], 5, metric)
+      found <- knn_search(files[[at]], 5, metric, max_memory = 20000)
+      expect_identical(bare(found), bare(expected))
+      expect_identical(
+        bare(knn_search(files[[at]], 5, metric, max_memory = 20000,
+                        subset = c(3, 400))),
+        bare(knn_search(given[[at]], 5, metric, subset = c(3, 400)))
+      )
+    }
+  }
+  # Values are checked, and errors name them.
+  x[7, 2] <- NA
+  write_points(x, files[[1]])
+  expect_error(
+    knn_search(files[[1]], 5, "euclidean", max_memory = 20000), "row 7",
+    class = "fsknn_finite_error"
+  )
+  plan <- knn_plan(
+    read_points(files[[2]], backed = TRUE), 5, "euclidean", backend = "cpu",
+    max_memory = 20000
+  )
+  expect_match(format(plan), "read from their own file", all = FALSE)
+  expect_no_match(format(plan), "Temporary file")
+})

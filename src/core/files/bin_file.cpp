@@ -1,10 +1,17 @@
 #include "core/files/bin_file.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
+
+#include "core/base/errors.hpp"
+#include "core/base/pieces.hpp"
 
 namespace fsknn {
 namespace {
@@ -26,6 +33,12 @@ void check_byte_order(const std::string& path) {
   std::memcpy(&first, &one, 1);
   if (first != 1)
     throw FileFailure{path, "its byte order is not that of this machine", 0};
+}
+
+[[noreturn]] void fail_points(int error) {
+  throw DiskFailure(std::string("the file of the points could not be read: ") +
+                        std::strerror(error),
+                    0.0, 0.0);
 }
 
 std::uint32_t head_number(std::int64_t number, const std::string& path) {
@@ -136,6 +149,58 @@ void BinReader::read_index(std::int64_t start, std::int64_t first,
       });
 }
 
+BinRows::BinRows(const std::string& path, BinType type) : type_(type) {
+  const BinHead head = BinReader(path).head();
+  num_points_ = std::max<std::int64_t>(head.rows, 0);
+  num_features_ = std::max<std::int64_t>(head.columns, 0);
+  if (head.bytes != kBinHead + num_points_ * num_features_ * size_of(type))
+    fail_points(EIO);
+  number_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (number_ < 0) fail_points(errno);
+}
+
+BinRows::~BinRows() { close(number_); }
+
+void BinRows::read(std::int64_t first, std::int64_t count, double* out,
+                   std::int64_t stride) const {
+  const std::int64_t d = num_features_, row_bytes = d * size_of(type_);
+  const std::int64_t at_once = std::min(count, rows_at_once(row_bytes));
+  std::vector<unsigned char> bytes(
+      static_cast<std::size_t>(at_once * row_bytes));
+  for (std::int64_t r0 = 0; r0 < count; r0 += at_once) {
+    const std::int64_t rows = std::min(at_once, count - r0);
+    for (std::int64_t got = 0; got < rows * row_bytes;) {
+      const ssize_t some =
+          pread(number_, bytes.data() + got,
+                static_cast<std::size_t>(rows * row_bytes - got),
+                kBinHead + (first + r0) * row_bytes + got);
+      if (some < 0 && errno == EINTR) continue;
+      if (some <= 0) fail_points(some < 0 ? errno : EIO);
+      got += some;
+    }
+    const auto convert = [&](auto example) {
+      using Stored = decltype(example);
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t f = 0; f < d; ++f) {
+          Stored value;
+          std::memcpy(&value,
+                      bytes.data() + r * row_bytes +
+                          f * static_cast<std::int64_t>(sizeof(Stored)),
+                      sizeof(Stored));
+          out[(r0 + r) * stride + f] = static_cast<double>(value);
+        }
+    };
+    switch (type_) {
+      case BinType::float32: convert(0.0f); break;
+      case BinType::float64: convert(0.0); break;
+      case BinType::uint8: convert(std::uint8_t{0}); break;
+      case BinType::int8: convert(std::int8_t{0}); break;
+      case BinType::int32: convert(std::int32_t{0}); break;
+    }
+    poll_after(static_cast<double>(rows * d));
+  }
+}
+
 BinWriter::BinWriter(const std::string& path, std::int64_t rows,
                      std::int64_t columns)
     : path_(path), columns_(columns), file_(path) {
@@ -147,24 +212,31 @@ BinWriter::BinWriter(const std::string& path, std::int64_t rows,
 
 template <class Stored, class T, class Convert>
 void BinWriter::move(const T* values, std::int64_t count, std::int64_t stride,
-                     Convert convert) {
+                     int num_threads, Convert convert) {
   const std::int64_t row_bytes =
       columns_ * static_cast<std::int64_t>(sizeof(Stored));
-  const std::int64_t at_once = rows_at_once(row_bytes);
+  const std::int64_t a_piece = rows_at_once(row_bytes);
+  const std::int64_t at_once = std::max(1, num_threads) * a_piece;
   std::vector<Stored> rows(
       static_cast<std::size_t>(std::min(at_once, count) * columns_));
   for (std::int64_t r0 = 0; r0 < count; r0 += at_once) {
     const std::int64_t r1 = std::min(count, r0 + at_once);
-    for (std::int64_t c = 0; c < columns_; ++c)
-      for (std::int64_t r = r0; r < r1; ++r)
-        rows[static_cast<std::size_t>((r - r0) * columns_ + c)] =
-            convert(values[c * stride + r]);
+    run_pieces((r1 - r0 + a_piece - 1) / a_piece, num_threads, {}, [&] {
+      return [&](std::int64_t piece) {
+        const std::int64_t first = r0 + piece * a_piece;
+        const std::int64_t end = std::min(r1, first + a_piece);
+        for (std::int64_t c = 0; c < columns_; ++c)
+          for (std::int64_t r = first; r < end; ++r)
+            rows[static_cast<std::size_t>((r - r0) * columns_ + c)] =
+                convert(values[c * stride + r]);
+      };
+    });
     file_.write(rows.data(), (r1 - r0) * row_bytes);
   }
 }
 
 void BinWriter::put(BinType type, const double* values, std::int64_t count,
-                    std::int64_t stride) {
+                    std::int64_t stride, int num_threads) {
   const auto rounded = [&](double value) {
     const float near = static_cast<float>(value);
     if (std::isinf(near) && !std::isinf(value))
@@ -179,29 +251,37 @@ void BinWriter::put(BinType type, const double* values, std::int64_t count,
     return value;
   };
   switch (type) {
-    case BinType::float32: return move<float>(values, count, stride, rounded);
+    case BinType::float32:
+      return move<float>(values, count, stride, num_threads, rounded);
     case BinType::float64:
-      return move<double>(values, count, stride, [](double v) { return v; });
+      return move<double>(values, count, stride, num_threads,
+                          [](double v) { return v; });
     case BinType::uint8:
-      return move<std::uint8_t>(values, count, stride, [&](double v) {
-        return static_cast<std::uint8_t>(whole(v, 0, 255));
-      });
+      return move<std::uint8_t>(
+          values, count, stride, num_threads, [&](double v) {
+            return static_cast<std::uint8_t>(whole(v, 0, 255));
+          });
     case BinType::int8:
-      return move<std::int8_t>(values, count, stride, [&](double v) {
-        return static_cast<std::int8_t>(whole(v, -128, 127));
-      });
+      return move<std::int8_t>(
+          values, count, stride, num_threads, [&](double v) {
+            return static_cast<std::int8_t>(whole(v, -128, 127));
+          });
     case BinType::int32:
-      return move<std::int32_t>(values, count, stride, [&](double v) {
-        return static_cast<std::int32_t>(whole(v, -2147483648.0, 2147483647.0));
-      });
+      return move<std::int32_t>(values, count, stride, num_threads,
+                                [&](double v) {
+                                  return static_cast<std::int32_t>(
+                                      whole(v, -2147483648.0, 2147483647.0));
+                                });
   }
 }
 
 void BinWriter::put_index(const std::int32_t* values, std::int64_t count,
-                          std::int64_t stride, std::int32_t missing) {
-  move<std::int32_t>(values, count, stride, [missing](std::int32_t number) {
-    return number == missing ? -1 : number - 1;
-  });
+                          std::int64_t stride, std::int32_t missing,
+                          int num_threads) {
+  move<std::int32_t>(values, count, stride, num_threads,
+                     [missing](std::int32_t number) {
+                       return number == missing ? -1 : number - 1;
+                     });
 }
 
 void BinWriter::finish() { file_.finish(); }

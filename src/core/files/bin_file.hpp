@@ -16,6 +16,7 @@
 
 #include "core/files/durable.hpp"
 #include "core/files/output_file.hpp"
+#include "core/rows/source.hpp"
 
 namespace fsknn {
 
@@ -63,6 +64,28 @@ class BinReader {
   BinHead head_;
 };
 
+/// The points of such a file, read where they are.
+class BinRows final : public RowSource {
+ public:
+  /// Throws DiskFailure, also if the file is not as long as its head says.
+  BinRows(const std::string& path, BinType type);
+  ~BinRows() override;
+  BinRows(const BinRows&) = delete;
+  BinRows& operator=(const BinRows&) = delete;
+
+  std::int64_t num_points() const override { return num_points_; }
+  std::int64_t num_features() const override { return num_features_; }
+  /// Throws DiskFailure. NaN stays NaN.
+  void read(std::int64_t first, std::int64_t count, double* out,
+            std::int64_t stride) const override;
+  bool on_disk() const override { return true; }
+
+ private:
+  const BinType type_;
+  std::int64_t num_points_ = 0, num_features_ = 0;
+  int number_ = -1;  ///< its file descriptor
+};
+
 /// Writes one file completely or not at all (see OutputFile), in the order of
 /// its values. Throws FileFailure.
 class BinWriter {
@@ -71,17 +94,18 @@ class BinWriter {
 
   /// Writes rows of a column-major matrix that has `stride` rows.
   void put(BinType type, const double* values, std::int64_t count,
-           std::int64_t stride);
+           std::int64_t stride, int num_threads = 1);
   /// Writes numbers from 1; `missing` becomes -1.
   void put_index(const std::int32_t* values, std::int64_t count,
-                 std::int64_t stride, std::int32_t missing);
+                 std::int64_t stride, std::int32_t missing,
+                 int num_threads = 1);
   /// Gives the file its name.
   void finish();
 
  private:
   template <class Stored, class T, class Convert>
   void move(const T* values, std::int64_t count, std::int64_t stride,
-            Convert convert);
+            int num_threads, Convert convert);
   const std::string path_;
   const std::int64_t columns_;
   OutputFile file_;

@@ -310,10 +310,10 @@ AskedNumbers asked_numbers(const Request& request) {
 }
 
 AskedOrder asked_order(const Request& request) {
+  // An engine appends "scattered" where a tree that was asked for cannot be.
+  if (asked_for(request, "scattered")) return AskedOrder::scattered;
   if (asked_for(request, "sorted")) return AskedOrder::sorted;
-  if (asked_for(request, "tree")) return AskedOrder::tree;
-  return asked_for(request, "scattered") ? AskedOrder::scattered
-                                         : AskedOrder::as_it_pays;
+  return asked_for(request, "tree") ? AskedOrder::tree : AskedOrder::as_it_pays;
 }
 
 bool asked_for_all_pairs(const Request& request) {

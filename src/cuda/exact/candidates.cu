@@ -29,13 +29,16 @@ unsigned blocks_for(std::int64_t items, std::int64_t a_block) {
 }
 
 // Grid: x over slots. Block: any. Shared: none.
-__global__ void empty_lists(const CandidateLists lists) {
+__global__ void empty_lists(const CandidateLists lists, const Slot first,
+                            const Slot end) {
   const std::int64_t slot =
       static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (slot >= lists.num_slots) return;
   lists.counts[slot] = 0;
-  lists.thresholds[slot] =
-      lists.places[slot] < 0 ? CUDART_NAN_F : -CUDART_INF_F;
+  const bool accepts = slot >= first.value && slot < end.value;
+  lists.thresholds[slot] = lists.places[slot] < 0 ? CUDART_NAN_F
+                           : accepts              ? -CUDART_INF_F
+                                                  : CUDART_INF_F;
   if (lists.bounds != nullptr) lists.bounds[slot] = -CUDART_INF_F;
 }
 
@@ -470,8 +473,10 @@ __global__ void __launch_bounds__(kCutThreads)
 
 }  // namespace
 
-void start_candidates(const CandidateLists& lists, cudaStream_t stream) {
-  empty_lists<<<blocks_for(lists.num_slots, 256), 256, 0, stream>>>(lists);
+void start_candidates(const CandidateLists& lists, cudaStream_t stream,
+                      Slot first, Slot end) {
+  empty_lists<<<blocks_for(lists.num_slots, 256), 256, 0, stream>>>(lists,
+                                                                    first, end);
   CUDA_CHECK(cudaGetLastError());
 }
 

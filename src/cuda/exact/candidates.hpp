@@ -142,8 +142,10 @@ struct FillRule {
   double twice_error = 0;
 };
 
-/// Empties the lists.
-void start_candidates(const CandidateLists& lists, cudaStream_t stream);
+/// Empties the lists. Those outside of slots first .. end - 1 accept nothing,
+/// and need no entries.
+void start_candidates(const CandidateLists& lists, cudaStream_t stream,
+                      Slot first = {0}, Slot end = {INT64_MAX});
 
 /// Tightens the thresholds and drops the candidates below them.
 void start_cut(const Cut& cut, cudaStream_t stream);

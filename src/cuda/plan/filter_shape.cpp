@@ -100,9 +100,16 @@ double bytes_filter(const PlanInput& in, const FilterShape& shape) {
            static_cast<double>(query_slots(rows)) * (form + of_queries + 16) +
            static_cast<double>(rows) * static_cast<double>(in.k) * 12;
   }
-  return shape.bytes_sums + slots * (form + lists) +
-         static_cast<double>(in.num_points) *
-             (static_cast<double>(in.k) * 12 + 16);
+  const double points = static_cast<double>(in.num_points);
+  const double found = static_cast<double>(in.k) * 12;
+  if (shape.tree == TreeUse::never)
+    return shape.bytes_sums + slots * (form + lists) + points * (found + 16);
+  const double share =
+      static_cast<double>(kFilterBlock) *
+      static_cast<double>(ceil_div(FilterBlocks(in.num_points).count,
+                                   std::max(1, in.num_workers) * shape.parts));
+  return shape.bytes_sums + slots * (form + 16) + points * 16 +
+         share * (8.0 * candidates_in_tree(in.k) + found);
 }
 
 }  // namespace cuda

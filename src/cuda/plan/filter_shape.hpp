@@ -38,6 +38,10 @@ struct FilterShape : FilterChoice {
   std::int32_t capacity = 0;     ///< candidates in a list
   std::int64_t fill_blocks = 1;  ///< blocks that are a list's first entries
   TreeUse tree = TreeUse::never;
+  /// A device's blocks are searched in this many parts, so that only a part's
+  /// lists are there at a time. Above 1 there must be a tree.
+  std::int64_t parts = 1;
+  bool needs_tree = false;  ///< without it the plan is another one
 };
 /// The filter of such a search. FilteredSearch::graph becomes queries if there
 /// are some.
@@ -48,8 +52,14 @@ FilterShape filter_shape(const PlanInput& input, const GpuFacts& gpus,
 FilterShape with_room_to_centre(const FilterShape& shape, const GpuFacts& gpus);
 
 /// The bytes of a search's filter rows, its candidate lists and its lists of
-/// neighbours.
+/// neighbours; those of a part, if input.num_workers devices use a tree.
 double bytes_filter(const PlanInput& input, const FilterShape& shape);
+
+/// The capacity of a list in the order of a tree. Near points come first, and
+/// all of a block may be nearer than the k-th so far.
+inline std::int32_t candidates_in_tree(std::int64_t k) {
+  return 2 * candidates_for(k);
+}
 
 /// How rows whose candidates overflowed are filtered again: this many at a
 /// time, in the memory of the search's lists. Their lists are up to sixteen

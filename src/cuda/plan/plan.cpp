@@ -42,10 +42,10 @@ CudaPlan plan_filter(const PlanInput& in, const FilterShape& shape,
   PlanInput shared = in;
   shared.num_workers = filter_devices(in, shape);
   shared.chunk_size = chunk_size;
-  const double filter =
-      bytes_filter(in, shape) + (shared.num_workers > 1 && in.num_queries == 0
-                                     ? static_cast<double>(kStagedBytes)
-                                     : 0.0);
+  const double filter = bytes_filter(shared, shape) +
+                        (shared.num_workers > 1 && in.num_queries == 0
+                             ? static_cast<double>(kStagedBytes)
+                             : 0.0);
   CudaPlan p = {
       plan_all_pairs(
           shared, bytes_usable <= 0 ? 0 : std::max(1.0, bytes_usable - filter)),
@@ -79,15 +79,28 @@ CudaPlan plan_filter(const PlanInput& in, const FilterShape& shape,
   return p;
 }
 
-/// The plan with a tree of its points, if it may have one.
-CudaPlan with_tree(const PlanInput& in, const CudaPlan& without) {
-  CudaPlan p = without;
-  p.shape.tree = tree_use(in, p.shape, p.num_workers);
-  if (p.shape.tree == TreeUse::never) return p;
-  const double bytes = bytes_tree(p.num_points, p.padded_features, p.k);
-  p.bytes_filter += bytes;
-  p.bytes_peak += bytes;
-  return p;
+/// The plan with a tree of its points, if it may have one, in as few parts as
+/// fit. fits(plan) tells. A plan that may do without its tree has the memory
+/// for either.
+template <class Fits>
+CudaPlan with_tree(const PlanInput& in, const CudaPlan& without,
+                   std::int64_t chunk, double usable, Fits fits) {
+  FilterShape shape = without.shape;
+  shape.tree = tree_use(in, shape);
+  if (shape.tree == TreeUse::never) return without;
+  const std::int64_t most =
+      std::min(kMostTreeParts, FilterBlocks(in.num_points).count /
+                                   std::max(1, without.num_workers));
+  for (;; shape.parts *= 2) {
+    CudaPlan p = plan_filter(in, shape, usable, chunk);
+    const double bytes = bytes_tree(p.num_points, p.padded_features);
+    p.bytes_filter += bytes;
+    p.bytes_peak += bytes;
+    p.shape.needs_tree = shape.parts > 1 || !fits(without);
+    if (!p.shape.needs_tree)
+      p.bytes_peak = std::max(p.bytes_peak, without.bytes_peak);
+    if (fits(p) || 2 * shape.parts > most) return p;
+  }
 }
 
 CudaPlan plan_filter_streamed(const PlanInput& in, const FilterShape& shape,
@@ -150,7 +163,7 @@ CudaPlan plan_plain(const PlanInput& in, const GpuFacts& gpus) {
   for (const FilterShape& tried : {with_room_to_centre(shape, gpus), shape})
     for (std::int64_t chunk = in.chunk_size; shape.usable();) {
       const CudaPlan p = plan_filter(in, tried, usable, chunk);
-      const CudaPlan by_tree = with_tree(in, p);
+      const CudaPlan by_tree = with_tree(in, p, chunk, usable, fits);
       if (fits(by_tree)) return by_tree;
       if (fits(p)) return p;
       if (p.chunk_size <= kLeastShare) break;

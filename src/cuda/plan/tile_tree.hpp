@@ -3,6 +3,7 @@
 // Whether blocks of points may be pruned by boxes, and the nodes of the tree
 // that orders the points. Plain C++.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,14 +19,18 @@ static constexpr std::int64_t kLeastTreePoints = std::int64_t{1} << 18;
 static constexpr std::int64_t kMostTreeFeatures = 128;
 /// The points of the sample that decides.
 static constexpr std::int64_t kTreeSample = std::int64_t{1} << 15;
-/// The most pairs of blocks that are listed at a time: 64 MiB.
-static constexpr std::int64_t kMostListedTiles = std::int64_t{1} << 24;
+/// The most pairs of blocks that are listed at a time: 512 MiB. With fewer,
+/// the lists of 100 million points are made by too few threads.
+static constexpr std::int64_t kMostListedTiles = std::int64_t{1} << 27;
+inline std::int64_t listed_tiles(std::int64_t num_blocks) {
+  return std::min(kMostListedTiles,
+                  std::max(num_blocks, num_blocks * (num_blocks - 1) / 2));
+}
 
-/// Whether a search of held points may use boxes: a graph by squared distances
-/// on one device, whose lists are filled by the points' own block.
-inline TreeUse tree_use(const PlanInput& in, const FilterShape& shape,
-                        int num_devices) {
-  const bool suits = in.squares && in.num_queries == 0 && num_devices == 1 &&
+/// Whether a search of held points may use boxes: a graph by squared distances,
+/// whose lists are filled by the points' own block.
+inline TreeUse tree_use(const PlanInput& in, const FilterShape& shape) {
+  const bool suits = in.squares && in.num_queries == 0 &&
                      in.group_sizes.empty() && shape.usable() &&
                      shape.fill_blocks == 1 &&
                      in.num_features <= kMostTreeFeatures;
@@ -35,29 +40,20 @@ inline TreeUse tree_use(const PlanInput& in, const FilterShape& shape,
              ? TreeUse::if_it_pays
              : TreeUse::never;
 }
+/// The most parts of a device. Pairs of two parts are compared twice.
+static constexpr std::int64_t kMostTreeParts = 64;
 /// The largest share of blocks left in a sample for which a tree pays.
 static constexpr double kMostLeftByTree = 0.5;
 
-/// The capacity of a list in the order of a tree. Near points come first, and
-/// all of a block may be nearer than the k-th so far.
-inline std::int32_t candidates_in_tree(std::int64_t k) {
-  return 2 * candidates_for(k);
-}
-
-/// The device memory to make and use a tree.
-inline double bytes_tree(std::int64_t num_points, std::int64_t padded,
-                         std::int64_t k) {
-  const FilterBlocks all(num_points);
-  const double blocks = static_cast<double>(all.count);
-  const double longer =
-      static_cast<double>(candidates_in_tree(k) - candidates_for(k));
-  // Keys and places, both twice; longer lists; boxes, limits and nodes; listed
-  // blocks, their bits and jobs; the sample's distances, and what sorting
-  // needs.
+/// The device memory to make and use a tree, besides the lists.
+inline double bytes_tree(std::int64_t num_points, std::int64_t padded) {
+  const std::int64_t blocks = FilterBlocks(num_points).count;
+  // Keys and places, both twice; boxes, limits and nodes; listed blocks, their
+  // bits and jobs; the sample's distances, and what sorting needs.
   return 16.0 * static_cast<double>(num_points) +
-         8.0 * longer * static_cast<double>(all.num_slots()) +
-         blocks * (16.0 * static_cast<double>(padded) + 128) +
-         4.0 * static_cast<double>(kMostListedTiles) * 1.75 + 0x1p24;
+         static_cast<double>(blocks) *
+             (16.0 * static_cast<double>(padded) + 128) +
+         4.0 * static_cast<double>(listed_tiles(blocks)) * 1.75 + 0x1p24;
 }
 
 /// The nodes of a balanced tree of blocks, level by level: first_block[node],

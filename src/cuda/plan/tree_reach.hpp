@@ -21,7 +21,8 @@
 //    the pair in this feature. A sum over some features is smaller still.
 // If G exceeds reach(T), no point of the box is among the k nearest of the
 // point. Equal numbers do not prune. A reach is infinite where T is minus
-// infinity: the list has fewer than k entries with a bound. Comparisons with
+// infinity: the list has fewer than k entries with a bound. A point whose T is
+// infinity accepts no pairs, and has no reach. Comparisons with
 // NaN do not prune. G is finite, since additions and products that round down
 // do not overflow.
 

@@ -24,7 +24,13 @@ CandidateStore::CandidateStore(const Shape& shape, const Stream& stream)
 }
 
 void CandidateStore::hold_entries() {
-  entries_ = DeviceBuffer<Candidate>(counts_.size() * lists_.capacity);
+  hold_entries(lists_.capacity, counts_.size());
+}
+
+void CandidateStore::hold_entries(std::int32_t capacity,
+                                  std::int64_t num_lists) {
+  lists_.capacity = capacity;
+  entries_ = DeviceBuffer<Candidate>(num_lists * capacity);
   lists_.entries = entries_.data();
 }
 

@@ -30,10 +30,11 @@ class CandidateStore {
 
   /// Allocates entries of its own.
   void hold_entries();
-  /// Does the same with another capacity.
-  void hold_entries(std::int32_t capacity) {
-    lists_.capacity = capacity;
-    hold_entries();
+  /// Allocates entries with another capacity, for this many lists.
+  void hold_entries(std::int32_t capacity, std::int64_t num_lists);
+  /// Gives them to the lists of as many slots, from `first` on.
+  void use_entries(Slot first) {
+    lists_.entries = entries_.data() - first.value * lists_.capacity;
   }
   /// Uses the entries of lists that are no longer needed, and whose memory
   /// stays valid.
@@ -64,10 +65,12 @@ class CandidateStore {
 
   /// Returns the lists of the slots in use.
   const CandidateLists& lists() const { return lists_; }
-  /// Returns the lists of all slots that have memory.
-  CandidateLists all_lists() const {
+  /// Returns all lists that have memory, wherever their slots begin.
+  CandidateLists all_lists() {
     CandidateLists all = lists_;
-    all.num_slots = counts_.size();
+    if (entries_.size() > 0) all.entries = entries_.data();
+    all.num_slots =
+        entries_.size() > 0 ? entries_.size() / all.capacity : counts_.size();
     return all;
   }
   RedoRows redo() { return {redo_places_.data(), redo_count_.data()}; }

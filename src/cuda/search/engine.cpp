@@ -254,14 +254,22 @@ void find_with_store(const Request& asked, const RowSource& points,
                          exchange ? &learnt : nullptr};
   const double seconds_prepare = seconds_since(start);
   Stats found;
-  if (plan.filtered && queries != nullptr)
-    run_queries(search, gpus, progress, found);
-  else if (plan.filtered)
-    (plan.streamed
-         ? run_filtered<GraphByFilterPanels>
-         : run_filtered<GraphByFilter>)(search, gpus, progress, found);
-  else
-    run_segments(search, gpus, progress, found);
+  try {
+    if (plan.filtered && queries != nullptr)
+      run_queries(search, gpus, progress, found);
+    else if (plan.filtered)
+      (plan.streamed
+           ? run_filtered<GraphByFilterPanels>
+           : run_filtered<GraphByFilter>)(search, gpus, progress, found);
+    else
+      run_segments(search, gpus, progress, found);
+  } catch (const NoTree&) {
+    Request scattered = asked;
+    scattered.instruction_set += "/scattered";
+    store.clear();
+    return find_with_store(scattered, points, queries, out, progress, stats,
+                           store);
+  }
   found.streamed = plan.streamed;
   note(found, gpus, start, seconds_prepare, stats);
 }

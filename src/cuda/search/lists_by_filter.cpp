@@ -10,6 +10,20 @@
 
 namespace fsknn {
 namespace cuda {
+namespace {
+
+/// The blocks of a device's parts, and the end.
+std::vector<std::int64_t> first_blocks(const Search& search,
+                                       const FilterTeam& team, int own) {
+  const FilterBlocks blocks(search.columns.size());
+  const int parts = static_cast<int>(search.plan.shape.parts);
+  std::vector<std::int64_t> first;
+  for (int part = own * parts; part <= (own + 1) * parts; ++part)
+    first.push_back(first_block_of(blocks, part, team.size() * parts));
+  return first;
+}
+
+}  // namespace
 
 ListsByFilter::ListsByFilter(const Search& search, Workers& workers,
                              const Room& room)
@@ -52,11 +66,11 @@ void ListsByFilter::set_slots(Slot first, Slot end) {
   pass_.cut.end_slot = exact_.end_slot = end;
 }
 
-void ListsByFilter::begin_rounds(std::int64_t num_lists) {
+void ListsByFilter::begin_rounds(std::int64_t num_lists, Slot first, Slot end) {
   pass_.filter->set_errors(pass_.cut, pass_.work.rows, pass_.work.columns,
                            stream_);
   exact_.sums_given = pass_.filter->tells_sums();
-  start_candidates(candidates_.lists(), stream_.get());
+  start_candidates(candidates_.lists(), stream_.get(), first, end);
   counter_.clear(stream_);
   begin_reranking(search_, pass_, exact_, num_lists, stream_);
 }
@@ -66,38 +80,61 @@ void ListsByFilter::rank() {
   stats_.pairs_exact += counter_.total(stream_);
 }
 
+ListsByFilter::Room GraphByFilter::room_of(const Search& search,
+                                           const FilterTeam& team, int own) {
+  const FilterBlocks blocks(search.columns.size());
+  const std::vector<std::int64_t> first = first_blocks(search, team, own);
+  std::int64_t most = 0;
+  for (std::size_t part = 0; part + 1 < first.size(); ++part)
+    most = std::max(most, blocks.first_place(first[part + 1]).value -
+                              blocks.first_place(first[part]).value);
+  return {
+      {blocks.num_slots(), candidates_for(search.plan.k), most}, most, most};
+}
+
 GraphByFilter::GraphByFilter(const Search& search, FilterTeam& team, int own)
-    : ListsByFilter(
-          search, *team.workers,
-          {{FilterBlocks(search.columns.size()).num_slots(),
-            candidates_for(search.plan.k), owned_points(search, team, own)},
-           owned_points(search, team, own),
-           owned_points(search, team, own)}),
+    : ListsByFilter(search, *team.workers, room_of(search, team, own)),
       team_(team),
       exchange_(team, own),
       list_rows_(search.columns.size()),
-      row_places_(owned_points(search, team, own)) {
-  hold_form();
+      row_places_(room_of(search, team, own).lists) {
+  hold_columns();
   const FilterBlocks blocks(search.columns.size());
-  layout_ = FilterLayout(blocks, first_block_of(blocks, own, team.size()),
-                         first_block_of(blocks, own + 1, team.size()),
-                         search.columns.order, stored_.places());
+  const std::vector<std::int64_t> first = first_blocks(search, team, own);
+  layout_ = FilterLayout(blocks, first, search.columns.order, stored_.places(),
+                         threads_of(search));
+  for (std::size_t part = 0; part + 1 < first.size(); ++part)
+    parts_.push_back({first[part], first[part + 1], layout_.part_rows[part],
+                      layout_.part_rows[part + 1]});
   upload(list_rows_, layout_.list_rows.data(), list_rows_.size(), stream_);
-  upload(row_places_, layout_.row_places.data(), row_places_.size(), stream_);
-  candidates_.hold_entries(stored_.tree() == nullptr
-                               ? candidates_for(search.plan.k)
-                               : candidates_in_tree(search.plan.k));
+  std::int64_t most = 0;
+  for (const Part& part : parts_)
+    most = std::max(most, part.end_block - part.first_block);
+  if (stored_.tree() == nullptr)
+    candidates_.hold_entries(candidates_for(search.plan.k), layout_.num_slots);
+  else
+    candidates_.hold_entries(candidates_in_tree(search.plan.k),
+                             most * kFilterBlock);
   candidates_.place(layout_.places.data(), layout_.num_slots, stream_);
   candidates_.meet_own(columns_.ids.data());
-  set_points(stored_.filter(), stored_.form().rows(), columns_);
-  set_slots(layout_.first_slot, layout_.end_slot);
-  pass_.work.rows = pass_.work.columns;
   pass_.rounds = rounds_of_graph(search, team, own);
-  // Estimates need points in random order.
-  if (stored_.tree() != nullptr) pass_.rounds.risk = 0.0;
-  pass_.exchange = &exchange_;
   exact_.list_rows = list_rows_.data();
+  if (stored_.tree() != nullptr) {
+    // Estimates need points in random order.
+    pass_.rounds.risk = 0.0;
+    return;
+  }
+  pass_.exchange = &exchange_;
   exchange_.own_slots(layout_.first_slot, layout_.end_slot);
+}
+
+/// Also after recomputed rows have left another form.
+void GraphByFilter::hold_columns() {
+  hold_form();
+  if (stored_.tree() == nullptr && search_.plan.shape.needs_tree)
+    throw NoTree();
+  set_points(stored_.filter(), stored_.form().rows(), columns_);
+  pass_.work.rows = pass_.work.columns;
 }
 
 std::int64_t GraphByFilter::num_launches(const FilterTeam& team,
@@ -110,41 +147,80 @@ std::int64_t GraphByFilter::num_launches(const FilterTeam& team,
 
 void GraphByFilter::run() {
   workers_.tell_chosen(pass_.filter->numbers(), stored_.tree() != nullptr);
-  begin_rounds(layout_.num_owned());
+  for (const Part& part : parts_)
+    if (!run_part(part)) return;
+  stats_.seconds_emit = answer_.seconds();
+}
+
+/// Finds and writes the neighbours of a part's points. Returns whether to
+/// continue.
+bool GraphByFilter::run_part(const Part& part) {
+  if (!stored_.holds_form()) hold_columns();
+  if (&part == &parts_.front())
+    stats_.seconds_device = stored_.seconds_tree();
+  else
+    candidates_.clear_redo(stream_);
+  upload(row_places_, layout_.row_places.data() + part.first_row, part.size(),
+         stream_);
+  const FilterBlocks blocks(search_.columns.size());
+  const Slot first = blocks.first_slot(part.first_block);
+  const Slot end = blocks.first_slot(part.end_block);
+  if (stored_.tree() != nullptr) {
+    candidates_.use_entries(first);
+    set_slots(first, end);
+    begin_rounds(part.size(), first, end);
+  } else {
+    set_slots(first, end);
+    begin_rounds(part.size());
+  }
   stream_.wait();
-  if (!exchange_.begin(candidates_.lists())) return;
+  if (pass_.exchange != nullptr && !exchange_.begin(candidates_.lists()))
+    return false;
   const Clock::time_point start = Clock::now();
-  if (!compare()) return;
+  if (!compare(part)) return false;
   stats_.filter = pass_.filter->numbers();
   rank();
   const auto slot_of = [&](std::int32_t place) {
     return layout_.slots[static_cast<std::size_t>(place)];
   };
-  if (!redo(columns_, slot_of) || !workers_.meet()) return;
-  stats_.seconds_device = seconds_since(start) + stored_.seconds_tree();
-  answer_.write(nearest_.lists(), layout_.num_owned(), layout_.row_ids.data(),
+  if (!redo(columns_, slot_of)) return false;
+  if (pass_.exchange != nullptr && !workers_.meet()) return false;
+  stats_.seconds_device += seconds_since(start);
+  answer_.write(nearest_.lists(), part.size(),
+                layout_.row_ids.data() + part.first_row,
                 correlated(columns_, 0, row_places_.data()), stream_);
-  stats_.seconds_emit = answer_.seconds();
+  return true;
 }
 
-/// Compares all pairs that cannot be pruned. Returns whether to continue.
-bool GraphByFilter::compare() {
+/// Compares all pairs of a part's points that cannot be pruned. Returns whether
+/// to continue.
+bool GraphByFilter::compare(const Part& part) {
   const double n = static_cast<double>(search_.columns.size());
-  const double pairs = n * (n - 1) / 2 / team_.size();
-  stats_.pairs_filtered = pairs;
-  if (stored_.tree() == nullptr) return run_rounds(pass_, stream_);
+  if (stored_.tree() == nullptr) {
+    stats_.pairs_filtered = n * (n - 1) / 2 / team_.size();
+    return run_rounds(pass_, stream_);
+  }
+  const double size = static_cast<double>(part.size());
+  const double pairs = size * (size - 1) / 2 + size * (n - size);
+  pass_.rounds.first_slab = part.first_block * kSlabsABlock;
+  pass_.rounds.num_slabs = (part.end_block - part.first_block) * kSlabsABlock;
   const TreeRows rows = {
       columns_.prepared(), candidates_.lists().places,
       ReachRule::of(columns_.padded, search_.undo, exact_.limits.scale)};
-  TreeSchedule schedule(*stored_.tree(), rows, pass_,
-                        num_launches(team_, search_), stream_);
+  const std::int64_t shares =
+      team_.size() * static_cast<std::int64_t>(parts_.size());
+  const std::int64_t pieces =
+      std::max<std::int64_t>(1, num_launches(team_, search_) / shares);
+  TreeSchedule schedule(*stored_.tree(), rows, pass_, part.first_block,
+                        part.end_block, pieces, stream_);
   AroundLaunch around;
   around.after = [&](std::size_t) { return schedule.take_pieces(); };
   if (!run_schedule(pass_, schedule, around, stream_) ||
       !workers_.go_on(schedule.take_pieces()))
     return false;
-  stats_.pairs_filtered = schedule.pairs();
-  stats_.pairs_pruned = pairs - stats_.pairs_filtered;
+  const double met = schedule.pairs();
+  stats_.pairs_filtered += met;
+  stats_.pairs_pruned += pairs - met;
   return true;
 }
 

@@ -78,9 +78,10 @@ class ListsByFilter {
                   const DevicePoints& rows);
   /// Sets the slots, whose lists are empty or are filled in by the device.
   void set_slots(Slot first, Slot end);
-  /// Then sets the filter's errors for the rounds and the exact step. May wait
-  /// for the stream.
-  void begin_rounds(std::int64_t num_lists);
+  /// Then sets the filter's errors for the rounds and the exact step. Slots
+  /// outside of first .. end - 1 accept no pairs. May wait for the stream.
+  void begin_rounds(std::int64_t num_lists, Slot first = {0},
+                    Slot end = {INT64_MAX});
   /// Finds the nearest of the candidates.
   void rank();
   /// Recomputes rows whose lists overflowed; slot_of() maps a place to its
@@ -123,11 +124,17 @@ class ListsByFilter {
   Stats stats_;
 };
 
+/// The plan needs a tree of the points, which a sample does not favour, or
+/// which the rows' form does not allow.
+struct NoTree {};
+
 /// The part of one device in a graph. Constructed and run on its worker. The
 /// parts of all devices must outlive the work of each, since they read each
-/// other's lists.
+/// other's lists. With a tree they do not: each device finds all neighbours of
+/// its own points, in one or several parts.
 class GraphByFilter : public ListsByFilter {
  public:
+  /// Throws NoTree.
   GraphByFilter(const Search& search, FilterTeam& team, int own);
   ~GraphByFilter() { wait(); }
 
@@ -139,10 +146,21 @@ class GraphByFilter : public ListsByFilter {
                                    const Search& search);
 
  private:
-  bool compare();
+  /// Some blocks that this device owns, and the rows of their points in the
+  /// layout.
+  struct Part {
+    std::int64_t first_block, end_block, first_row, end_row;
+    std::int64_t size() const { return end_row - first_row; }
+  };
+
+  static Room room_of(const Search& search, const FilterTeam& team, int own);
+  void hold_columns();
+  bool run_part(const Part& part);
+  bool compare(const Part& part);
 
   FilterTeam& team_;
   FilterLayout layout_;
+  std::vector<Part> parts_;
   Exchange exchange_;
   DeviceBuffer<std::int32_t> list_rows_, row_places_;
 };

@@ -28,6 +28,7 @@ StoredPoints::StoredPoints(const PointsToStore& asked, const Stream& stream)
       metric_(asked.metric),
       scale_(asked.prepare.scale),
       ids_(asked.points.order.id),
+      num_threads_(asked.num_threads),
       points_(asked.points, asked.prepare, asked.num_threads, asked.num_places,
               stream) {}
 
@@ -116,7 +117,8 @@ std::vector<std::int32_t> StoredPoints::places() const {
 
 /// By place.
 std::vector<std::int32_t> StoredPoints::slots() const {
-  return slots_of(places(), static_cast<std::int64_t>(ids_.size()));
+  return slots_of(places(), static_cast<std::int64_t>(ids_.size()),
+                  num_threads_);
 }
 
 void StoredPoints::learn_again(const PreparedRows& sample, std::int64_t count,

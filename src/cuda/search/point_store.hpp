@@ -91,6 +91,7 @@ class StoredPoints {
   const MetricEntry* const metric_;
   const PowerOfTwo scale_;
   const std::vector<std::int32_t> ids_;  ///< by place
+  const int num_threads_;
 
   DevicePoints points_;
   DeviceBuffer<std::int32_t> slot_places_;

@@ -86,8 +86,9 @@ Unbounded take_unbounded(const HeldSearch& held, RedoneRows& rows,
   Unbounded taken;
   const Cut& cut = held.pass.cut;
   if (cut.row_slack == nullptr) return taken;
-  const std::vector<float> slack =
-      on_host(cut.row_slack, held.lists.num_slots, stream);
+  const std::vector<float> slack = on_host(
+      cut.row_slack,
+      *std::max_element(rows.slots.begin(), rows.slots.end()) + 1, stream);
   RedoneRows others;
   for (std::size_t r = 0; r < rows.places.size(); ++r) {
     if (slack[static_cast<std::size_t>(rows.slots[r])] == HUGE_VALF) {

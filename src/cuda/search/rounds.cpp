@@ -4,13 +4,34 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/pieces.hpp"
 #include "cuda/device/check.hpp"
 #include "cuda/plan/estimates.hpp"
+#include "cuda/plan/pieces.hpp"
 #include "cuda/plan/plan.hpp"
+#include "cuda/plan/tile_tree.hpp"
 
 namespace fsknn {
 namespace cuda {
 namespace {
+
+constexpr std::int64_t kRanges = 64;
+
+/// Calls work(range, first, end) for each of the ranges of so many numbers.
+template <class Work>
+void for_ranges(std::int64_t count, int num_threads, Work work) {
+  constexpr double operations = 20.0;  // of a number
+  PieceTeam team(
+      kRanges,
+      useful_threads(num_threads, operations * static_cast<double>(count)),
+      [&](std::int64_t, std::int64_t range) {
+        work(range, static_cast<std::size_t>(count * range / kRanges),
+             static_cast<std::size_t>(count * (range + 1) / kRanges));
+      });
+  team.begin(1);
+  team.release(1);
+  team.finish(0);
+}
 
 double risk_of(const Search& search, const FilterRounds& rounds,
                std::int64_t num_rows) {
@@ -69,46 +90,84 @@ std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count) {
 }
 
 std::vector<std::int32_t> slots_of(const std::vector<std::int32_t>& places,
-                                   std::int64_t num_points) {
+                                   std::int64_t num_points, int num_threads) {
   std::vector<std::int32_t> slots(static_cast<std::size_t>(num_points));
-  for (std::size_t slot = 0; slot < places.size(); ++slot)
-    if (places[slot] >= 0)
-      slots[static_cast<std::size_t>(places[slot])] =
-          static_cast<std::int32_t>(slot);
+  for_ranges(static_cast<std::int64_t>(places.size()), num_threads,
+             [&](std::int64_t, std::size_t first, std::size_t end) {
+               for (std::size_t slot = first; slot < end; ++slot)
+                 if (places[slot] >= 0)
+                   slots[static_cast<std::size_t>(places[slot])] =
+                       static_cast<std::int32_t>(slot);
+             });
   return slots;
 }
 
-FilterLayout::FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
-                           std::int64_t end_block, const PointOrder& order,
-                           std::vector<std::int32_t> of_slots)
+FilterLayout::FilterLayout(const FilterBlocks& blocks,
+                           const std::vector<std::int64_t>& part_blocks,
+                           const PointOrder& order,
+                           std::vector<std::int32_t> of_slots, int num_threads)
     : num_slots(blocks.num_slots()),
-      first_slot(blocks.first_slot(first_block)),
-      end_slot(blocks.first_slot(end_block)),
+      first_slot(blocks.first_slot(part_blocks.front())),
+      end_slot(blocks.first_slot(part_blocks.back())),
       places(std::move(of_slots)),
-      slots(slots_of(places, blocks.num_points)),
+      slots(slots_of(places, blocks.num_points, num_threads)),
       list_rows(static_cast<std::size_t>(blocks.num_points), -1) {
-  const std::size_t owned =
-      static_cast<std::size_t>(blocks.first_place(end_block).value -
-                               blocks.first_place(first_block).value);
   // Visiting the numbers from the first to the last is faster than sorting.
-  row_ids.reserve(owned);
-  row_places.reserve(owned);
-  for (std::size_t id = 0; id < order.place.size(); ++id) {
-    const std::int32_t place = order.place[id];
-    if (place < 0) continue;
-    const std::int32_t slot = slots[static_cast<std::size_t>(place)];
-    if (slot < first_slot.value || slot >= end_slot.value) continue;
-    list_rows[static_cast<std::size_t>(place)] =
-        static_cast<std::int32_t>(row_ids.size());
-    row_ids.push_back(static_cast<std::int32_t>(id));
-    row_places.push_back(place);
+  // Slots are in no order, and are looked up once.
+  constexpr std::uint8_t none = 255;
+  static_assert(kMostTreeParts < none, "a part is a byte");
+  const std::int64_t num_ids = static_cast<std::int64_t>(order.place.size());
+  const std::size_t parts = part_blocks.size() - 1;
+  std::vector<std::uint8_t> part_of(order.place.size(), none);
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(kRanges) * parts, 0);
+  const auto at = [&](std::int64_t range, std::size_t part) -> std::int64_t& {
+    return rows[static_cast<std::size_t>(range) * parts + part];
+  };
+  for_ranges(
+      num_ids, num_threads,
+      [&](std::int64_t range, std::size_t first, std::size_t end) {
+        for (std::size_t id = first; id < end; ++id) {
+          const std::int32_t place = order.place[id];
+          if (place < 0) continue;
+          const std::int32_t slot = slots[static_cast<std::size_t>(place)];
+          if (slot < first_slot.value || slot >= end_slot.value) continue;
+          const auto after = std::upper_bound(
+              part_blocks.begin(), part_blocks.end(), slot / kFilterBlock);
+          const auto part = after - part_blocks.begin() - 1;
+          part_of[id] = static_cast<std::uint8_t>(part);
+          ++at(range, static_cast<std::size_t>(part));
+        }
+      });
+  std::int64_t next = 0;
+  for (std::size_t part = 0; part < parts; ++part) {
+    part_rows.push_back(next);
+    for (std::int64_t range = 0; range < kRanges; ++range)
+      next += std::exchange(at(range, part), next);
   }
+  part_rows.push_back(next);
+  row_ids.resize(static_cast<std::size_t>(next));
+  row_places.resize(static_cast<std::size_t>(next));
+  for_ranges(num_ids, num_threads,
+             [&](std::int64_t range, std::size_t first, std::size_t end) {
+               for (std::size_t id = first; id < end; ++id) {
+                 const std::size_t part = part_of[id];
+                 if (part == none) continue;
+                 const std::int64_t row = at(range, part)++;
+                 const std::int32_t place = order.place[id];
+                 row_ids[static_cast<std::size_t>(row)] =
+                     static_cast<std::int32_t>(id);
+                 row_places[static_cast<std::size_t>(row)] = place;
+                 list_rows[static_cast<std::size_t>(place)] =
+                     static_cast<std::int32_t>(row - part_rows[part]);
+               }
+             });
 }
 
 FilterLayout layout_of(const Search& search, const FilterTeam& team, int own) {
   const FilterBlocks blocks(search.columns.size());
-  return FilterLayout(blocks, first_block_of(blocks, own, team.size()),
-                      first_block_of(blocks, own + 1, team.size()),
+  return FilterLayout(blocks,
+                      {first_block_of(blocks, own, team.size()),
+                       first_block_of(blocks, own + 1, team.size())},
                       search.columns.order, blocks.places());
 }
 

@@ -19,13 +19,16 @@ namespace fsknn {
 namespace cuda {
 
 /// The position of each point of a filtered graph: its slot, and the row of the
-/// lists of neighbours that its owner keeps in the order of the user's numbers.
+/// lists of neighbours that its owner keeps, part by part, in the order of the
+/// user's numbers.
 struct FilterLayout {
   FilterLayout() = default;
+  /// part_blocks: the first block of each part that is owned, and the end.
   /// of_slots: the points' places.
-  FilterLayout(const FilterBlocks& blocks, std::int64_t first_block,
-               std::int64_t end_block, const PointOrder& order,
-               std::vector<std::int32_t> of_slots);
+  FilterLayout(const FilterBlocks& blocks,
+               const std::vector<std::int64_t>& part_blocks,
+               const PointOrder& order, std::vector<std::int32_t> of_slots,
+               int num_threads = 1);
   std::int64_t num_owned() const {
     return static_cast<std::int64_t>(row_ids.size());
   }
@@ -34,9 +37,11 @@ struct FilterLayout {
   Slot first_slot = {0}, end_slot = {0};  ///< owned
   std::vector<std::int32_t> places;       ///< [num_slots]; -1: padding
   std::vector<std::int32_t> slots;        ///< by place
-  // For owned points, in the order of the user's numbers.
+  // For owned points, in the order of the parts and of the user's numbers.
   std::vector<std::int32_t> row_ids, row_places;
-  std::vector<std::int32_t> list_rows;  ///< by place; -1: not owned
+  std::vector<std::int64_t> part_rows;  ///< where each part begins, and the end
+  /// By place: the row in its part; -1: not owned.
+  std::vector<std::int32_t> list_rows;
 };
 
 /// Returns the layout of a device's part, with points in random order.
@@ -50,7 +55,8 @@ std::vector<std::int32_t> counting(std::int64_t first, std::int64_t count);
 
 /// [columns] the slot of each place.
 std::vector<std::int32_t> slots_of(const std::vector<std::int32_t>& places,
-                                   std::int64_t num_points);
+                                   std::int64_t num_points,
+                                   int num_threads = 1);
 
 /// Return the rounds of a graph for a device of the team, and of this many
 /// queries on the current device.

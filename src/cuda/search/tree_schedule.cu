@@ -20,15 +20,19 @@ constexpr int kListedAtOnce = 4 * kThreads;
 /// points.
 enum { kColumns, kJobs, kPairs, kCounts };
 
+// The reach of a point that accepts pairs; none otherwise: its threshold is
+// then infinite or, for padding, NaN.
+__device__ inline float reach_of_point(const ReachRule& rule, float threshold) {
+  return threshold < HUGE_VALF ? reach_of(rule, threshold) : -HUGE_VALF;
+}
+
 // Finds the reach of each block, the largest of its points. Grid: x over
 // blocks. Block: kFilterBlock. Shared: 32 bytes, static.
 __global__ void find_reach(const float* thresholds, const ReachRule rule,
                            float* reach) {
   __shared__ float of_warp[kFilterBlock / kWarp];
-  const float threshold = thresholds[blockIdx.x * kFilterBlock + threadIdx.x];
-  // NaN: padding.
   float largest =
-      threshold == threshold ? reach_of(rule, threshold) : -HUGE_VALF;
+      reach_of_point(rule, thresholds[blockIdx.x * kFilterBlock + threadIdx.x]);
 #pragma unroll
   for (int gap = kWarp / 2; gap > 0; gap /= 2)
     largest = fmaxf(largest, __shfl_xor_sync(0xffffffffu, largest, gap));
@@ -124,9 +128,8 @@ __global__ void __launch_bounds__(static_cast<int>(kFilterBlock))
                                       from.rows[feature])
                  : 0.0f;
     }
-    const float threshold = mark.thresholds[slot];
-    if (place >= 0 && threshold == threshold)
-      reach = reach_of(mark.rows.rule, threshold);
+    if (place >= 0)
+      reach = reach_of_point(mark.rows.rule, mark.thresholds[slot]);
   }
   const float reach_of_block = mark.reach[own];
   const auto mark_other = [&](std::int32_t other) {
@@ -273,14 +276,16 @@ std::int64_t most_jobs(std::int64_t num_blocks, std::int64_t columns) {
 }  // namespace
 
 TreeSchedule::TreeSchedule(const TileTree& tree, const TreeRows& rows,
-                           const FilterPass& pass, std::int64_t pieces,
+                           const FilterPass& pass, std::int64_t first,
+                           std::int64_t end, std::int64_t pieces,
                            const Stream& stream)
     : tree_(tree),
       rows_(rows),
       pass_(pass),
+      first_block_(first),
+      end_block_(end),
       pieces_(pieces),
       stream_(stream),
-      level_(tree.levels().count() - 1),
       columns_of_(tree.blocks().count),
       rows_of_(tree.blocks().count),
       first_bits_(static_cast<std::size_t>(tree.blocks().count)),
@@ -288,10 +293,9 @@ TreeSchedule::TreeSchedule(const TileTree& tree, const TreeRows& rows,
       reach_(tree.blocks().count),
       counts_(kCounts) {
   const std::int64_t blocks = tree.blocks().count;
-  all_tiles_ =
-      static_cast<double>(blocks) * static_cast<double>(blocks + 1) / 2;
-  const std::int64_t most =
-      std::min(kMostListedTiles, std::max(blocks, blocks * (blocks - 1) / 2));
+  const double own = static_cast<double>(end - first);
+  all_tiles_ = own * (own + 1) / 2 + own * (static_cast<double>(blocks) - own);
+  const std::int64_t most = listed_tiles(blocks);
   columns_ = DeviceBuffer<std::int32_t>(most + 1);
   marked_ = DeviceBuffer<std::uint32_t>(most / 32 + 1);
   jobs_ = DeviceBuffer<ListedJob>(most_jobs(blocks, most));
@@ -299,42 +303,57 @@ TreeSchedule::TreeSchedule(const TileTree& tree, const TreeRows& rows,
   clear_from(columns_, most, stream);
   // Near blocks bring many candidates: their nodes grow slowly.
   constexpr int slow_rounds = 4;
-  for (int level = level_ - 1; level >= 0;) {
-    rounds_.push_back(level);
-    const int step = rounds_.size() < slow_rounds ? 1 : 2;
-    level = level > 0 ? std::max(0, level - step) : -1;
+  const TreeLevels& levels = tree.levels();
+  int inner = levels.count() - 1;
+  for (int rounds = 1; inner > 0; ++rounds) {
+    const int level = std::max(0, inner - (rounds < slow_rounds ? 1 : 2));
+    rounds_.push_back({level, inner, false});
+    // No block is before a part that begins its node.
+    const std::int32_t node =
+        levels.starts(level)[static_cast<std::size_t>(first)];
+    if (node < first) rounds_.push_back({level, inner, true});
+    inner = level;
   }
-  row_ = blocks;  // of the round that fills lists
+  row_ = end;  // of the round that fills lists
   for (FilterJobs& jobs : schedule_filter(pass.rounds))
     if (jobs.fill) launches_.push_back(jobs);
-  tiles_done_ = static_cast<double>(blocks);
+  tiles_done_ = own;
 }
 
 bool TreeSchedule::begin_round() {
   if (round_ == rounds_.size()) return false;
+  const Round round = rounds_[round_++];
   const TreeLevels& levels = tree_.levels();
-  const int before = std::exchange(level_, rounds_[round_++]);
-  columns_first_ = levels.ends(before);
-  columns_end_ = levels.ends(level_);
-  const std::vector<std::int32_t> rows_first = levels.starts(level_);
-  const std::vector<std::int32_t> rows_end = levels.starts(before);
+  std::vector<std::int32_t> rows_first = levels.starts(round.level);
+  std::vector<std::int32_t> rows_end = levels.starts(round.inner);
   const std::int64_t blocks = tree_.blocks().count;
+  if (round.before) {
+    const std::int32_t part = static_cast<std::int32_t>(first_block_);
+    for (std::int32_t& first : rows_first) first = std::min(first, part);
+    for (std::int32_t& end : rows_end) end = std::min(end, part);
+    columns_first_.swap(rows_first);
+    columns_end_.swap(rows_end);
+  } else {
+    columns_first_ = levels.ends(round.inner);
+    columns_end_ = levels.ends(round.level);
+    upload(rows_of_.first, rows_first.data(), blocks, stream_);
+    upload(rows_of_.end, rows_end.data(), blocks, stream_);
+  }
   upload(columns_of_.first, columns_first_.data(), blocks, stream_);
   upload(columns_of_.end, columns_end_.data(), blocks, stream_);
-  upload(rows_of_.first, rows_first.data(), blocks, stream_);
-  upload(rows_of_.end, rows_end.data(), blocks, stream_);
-  find_reach<<<static_cast<unsigned>(blocks),
+  find_reach<<<static_cast<unsigned>(end_block_ - first_block_),
                static_cast<unsigned>(kFilterBlock), 0, stream_.get()>>>(
-      pass_.work.lists.thresholds, rows_.rule, reach_.data());
+      pass_.work.lists.thresholds + first_block_ * kFilterBlock, rows_.rule,
+      reach_.data() + first_block_);
   CUDA_CHECK(cudaGetLastError());
   stream_.wait();
-  row_ = 0;
+  row_ = first_block_;
   return true;
 }
 
 const FilterJobs* TreeSchedule::next() {
   while (next_launch_ == launches_.size()) {
-    if (row_ == tree_.blocks().count && !begin_round()) return nullptr;
+    if (row_ == end_block_ && !begin_round()) return nullptr;
     launches_.clear();
     next_launch_ = 0;
     list_tiles();
@@ -346,7 +365,7 @@ void TreeSchedule::list_tiles() {
   const std::int64_t blocks = tree_.blocks().count;
   const std::int64_t first_row = row_;
   std::int64_t tiles = 0;
-  for (; row_ < blocks; ++row_) {
+  for (; row_ < end_block_; ++row_) {
     const std::size_t at = static_cast<std::size_t>(row_);
     const std::int64_t more = columns_end_[at] - columns_first_[at];
     if (tiles + more > columns_.size() - 1) break;
@@ -382,11 +401,12 @@ void TreeSchedule::list_tiles() {
 }
 
 /// Marks the pairs of these blocks of rows with the round's blocks of columns,
-/// from both sides.
+/// from both sides. Blocks that are not of the part reach nothing.
 void TreeSchedule::start_marking(std::int64_t first_row, std::int64_t end_row) {
   // Nearly all pairs of small nodes are within reach.
   constexpr int small_nodes = 4;
-  const bool by_points = level_ + small_nodes < tree_.levels().count();
+  const Round& round = rounds_[round_ - 1];
+  const bool by_points = round.level + small_nodes < tree_.levels().count();
   const std::int32_t blocks = static_cast<std::int32_t>(tree_.blocks().count);
   MarkTiles mark;
   mark.boxes = tree_.boxes();
@@ -395,13 +415,14 @@ void TreeSchedule::start_marking(std::int64_t first_row, std::int64_t end_row) {
   mark.thresholds = pass_.work.lists.thresholds;
   mark.reach = reach_.data();
   for (const bool own_are_columns : {false, true}) {
+    if (own_are_columns && round.before) return;
     const Ranges& others = own_are_columns ? rows_of_ : columns_of_;
     mark.first = others.first.data();
     mark.end = others.end.data();
     mark.own_are_columns = own_are_columns;
     // Columns come after their rows.
     mark.first_own = first_row;
-    const std::int64_t end_own = own_are_columns ? blocks : end_row;
+    const std::int64_t end_own = own_are_columns ? end_block_ : end_row;
     mark.least_other =
         own_are_columns ? static_cast<std::int32_t>(first_row) : 0;
     mark.end_other =
@@ -431,17 +452,16 @@ void TreeSchedule::launch(std::int64_t num_jobs) {
     launches_.push_back(jobs);
     uncut_ = true;
   }
-  if (row_ < tree_.blocks().count || !uncut_) return;
+  if (row_ < end_block_ || !uncut_) return;
   if (launches_.empty()) launches_.push_back(jobs);
   uncut_ = false;
   launches_.back().ends_round = true;
-  launches_.back().ends_schedule = round_ == rounds_.size();
+  launches_.back().ends_schedule = is_done();
 }
 
 std::int64_t TreeSchedule::take_pieces() {
   // The last piece is complete when all launches are.
-  const bool last = round_ == rounds_.size() && row_ == tree_.blocks().count &&
-                    next_launch_ == launches_.size();
+  const bool last = is_done() && next_launch_ == launches_.size();
   const std::int64_t done =
       last ? pieces_
            : static_cast<std::int64_t>(static_cast<double>(pieces_ - 1) *
@@ -454,7 +474,7 @@ double TreeSchedule::pairs() const {
   download(counts, counts_, kCounts, stream_);
   stream_.wait();
   double own = 0.0;
-  for (std::int64_t b = 0; b < tree_.blocks().count; ++b) {
+  for (std::int64_t b = first_block_; b < end_block_; ++b) {
     const double size =
         static_cast<double>(tree_.blocks().first_place(b + 1).value -
                             tree_.blocks().first_place(b).value);

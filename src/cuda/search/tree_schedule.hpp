@@ -12,8 +12,17 @@
 // block by the largest reach of its points. Later thresholds are not below
 // earlier ones, so that a pair pruned by one is pruned by all.
 //
-// A row that will be recomputed has an infinite threshold, and its search does
-// not use this schedule.
+// A row that will be recomputed has an infinite threshold: it reaches nothing,
+// and its search does not use this schedule.
+//
+// The schedule is for a part of the blocks, whose lists are there. A pair of
+// blocks of the part serves both. A block of the part is also compared with all
+// other blocks, for its own lists: the thresholds of other points are infinite,
+// so that these points accept nothing and reach no box. In a node's round the
+// part's blocks meet the node's later blocks, and then, if the part does not
+// begin with the first block, those before the part. Each pair of a block of
+// the part and another block is thus met once. Other parts, of this device or
+// of others, meet the pair from the other side.
 
 #include <cstdint>
 #include <vector>
@@ -36,11 +45,12 @@ struct TreeRows {
 
 class TreeSchedule : public FilterSchedule {
  public:
-  /// pass: with its lists, whose thresholds decide. The stream must be the
-  /// pass's. pieces: of work, for progress.
+  /// pass: with its lists, whose thresholds decide, and with the rounds of the
+  /// part, blocks first .. end - 1. The stream must be the pass's. pieces: of
+  /// work, for progress.
   TreeSchedule(const TileTree& tree, const TreeRows& rows,
-               const FilterPass& pass, std::int64_t pieces,
-               const Stream& stream);
+               const FilterPass& pass, std::int64_t first, std::int64_t end,
+               std::int64_t pieces, const Stream& stream);
 
   /// Waits for the stream where it lists pairs of blocks.
   const FilterJobs* next() override;
@@ -57,7 +67,17 @@ class TreeSchedule : public FilterSchedule {
     DeviceBuffer<std::int32_t> first, end;
   };
 
+  /// Compares blocks of the nodes of `level` that are in different nodes of
+  /// `inner`, the level of an earlier round: those behind, or before the part.
+  struct Round {
+    int level, inner;
+    bool before;
+  };
+
   bool begin_round();
+  bool is_done() const {
+    return round_ == rounds_.size() && row_ == end_block_;
+  }
   void list_tiles();
   void start_marking(std::int64_t first_row, std::int64_t end_row);
   void launch(std::int64_t num_jobs);
@@ -65,12 +85,12 @@ class TreeSchedule : public FilterSchedule {
   const TileTree& tree_;
   const TreeRows rows_;
   const FilterPass& pass_;
+  const std::int64_t first_block_, end_block_;  ///< of the part
   const std::int64_t pieces_;
   const Stream& stream_;
-  std::vector<int> rounds_;  ///< levels of the tree
-  int level_;                ///< of the present round
-  std::size_t round_ = 0;
-  std::int64_t row_ = 0;  ///< the next block of the round
+  std::vector<Round> rounds_;
+  std::size_t round_ = 0;  ///< after the present one
+  std::int64_t row_ = 0;   ///< the next block of the round
   // The blocks that the round compares with each block, as a block of rows or
   // of columns.
   std::vector<std::int32_t> columns_first_, columns_end_;

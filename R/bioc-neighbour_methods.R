@@ -100,9 +100,11 @@ new_tasks <- c(
 
 register_by_x <- function(bn, home) {
   new_index_class(home)
-  set_neighbour_method(
-    bn, "buildIndex", c("ANY", "FsknnParam"), "build", home
-  )
+  # BiocNeighbors' own method for a matrix and any parameter is as near as one
+  # for anything and ours.
+  for (class in c("matrix", "ANY")) {
+    set_neighbour_method(bn, "buildIndex", c(class, "FsknnParam"), "build", home)
+  }
   set_neighbour_method(bn, "defineBuilder", "FsknnParam", "builder", home)
   for (what in names(new_tasks)) {
     for (verb in c("find", "query")) {

@@ -194,5 +194,7 @@ test_that("a sparse matrix that is not valid is an error", {
   expect_wrong(knn_query(x, short, 2))
   expect_wrong(knn_plan(short, 2))
   skip_if_not_installed("DelayedArray")
-  expect_wrong(knn_search(DelayedArray::DelayedArray(short), 2))
+  delayed <- DelayedArray::DelayedArray(x)
+  delayed@seed <- short
+  expect_wrong(knn_search(delayed, 2))
 })

@@ -67,7 +67,7 @@ test_that("a graph gives one picture and leaves R's numbers alone", {
   set.seed(2)
   second <- plot_neighbourhood(edges, "7", steps = 2)
   places <- c("x", "y")
-  expect_identical(first$data[places], second$data[places])
+  expect_identical(as.list(first$data)[places], as.list(second$data)[places])
   # No two points are close together.
   expect_gt(min(stats::dist(first$data[places])), 0.05)
 })
@@ -78,8 +78,8 @@ test_that("an igraph graph gives the same picture", {
   places <- c("x", "y", "label", "value")
   for (mode in c("directed", "union")) {
     expect_identical(
-      plot_neighbourhood(as_igraph(edges, mode = mode), "a")$data[places],
-      plot_neighbourhood(edges, "a")$data[places]
+      as.list(plot_neighbourhood(as_igraph(edges, mode = mode), "a")$data)[places],
+      as.list(plot_neighbourhood(edges, "a")$data)[places]
     )
   }
 })

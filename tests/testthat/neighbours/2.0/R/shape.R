@@ -24,6 +24,10 @@ setGeneric(
   function(X, transposed = FALSE, ..., BNPARAM = NULL)
     standardGeneric("buildIndex")
 )
+setMethod(
+  "buildIndex", c("matrix", "BiocNeighborParam"),
+  function(X, transposed = FALSE, ..., BNPARAM = NULL) defineBuilder(BNPARAM)
+)
 setGeneric(
   "findKNN", signature = on_both,
   function(X, k, get.index = TRUE, get.distance = TRUE, num.threads = 1,

@@ -497,6 +497,16 @@ test_that("messages, prints and errors say what is permuted", {
   )
 })
 
+test_that("the header of several outcomes counts the samples of all", {
+  data <- group_data()
+  found <- suppressMessages(nearest_to(
+    data$x, k = 2, outcome = list(a = replace(data$y, 2:3, NA), b = data$y)
+  ))
+  expect_match(
+    utils::capture.output(print(found))[[1]], "of 19 to 21 features"
+  )
+})
+
 test_that("levels without variance give no p-value of Welch's test", {
   noise <- matrix(stats::qnorm(((1:27 * 5) %% 28) / 28), 3)
   x <- rbind(rep(c(0, 0, 0, 0, 1, 1, 1, 1, 1)), rep(0:2, c(3, 3, 3)), noise)

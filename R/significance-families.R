@@ -87,15 +87,17 @@ notes_of_p <- function(search, strata, has_units) {
 
 describe_statistic <- function(search, strata) {
   request <- search$request
-  others <- request$adjust %||% request$weights %||% strata
+  of_groups <- isTRUE(search$is_factor) && is.null(request$weights)
   switch(
     search$kind,
-    robust = if (isTRUE(search$is_factor) && is.null(others)) {
-      "Welch's t"
+    robust = if (!of_groups) {
+      "moderated t with a robust standard error"
+    } else if (is.null(request$adjust %||% strata)) {
+      "moderated Welch's t"
     } else {
-      "t with a robust standard error"
+      "moderated t with a variance for each level"
     },
-    welch = "Welch's F", ratio = "correlation ratio"
+    welch = "moderated Welch's F", ratio = "correlation ratio"
   )
 }
 

@@ -69,9 +69,9 @@
 #'   * `correlation`: for correlations, the signed r for every `sign`. For a
 #'     factor of three or more levels, the correlation ratio;
 #'   * `block`: with `block`, that of the neighbour;
-#'   * `statistic`: with `permutations`, Welch's t or F, or a slope divided by
-#'     its standard error, if an outcome has such a `statistic`. For other
-#'     outcomes of the call, it is the correlation. See [test_options()];
+#'   * `statistic`: with `permutations`, the moderated t or F, if an outcome has
+#'     such a `statistic`. For other outcomes of the call, it is the
+#'     correlation. See [test_options()];
 #'   * `p_value` and `fdr`: with `permutations` (0 or more) for correlations,
 #'     the p-value of the pair and the false discovery rate over all points.
 #'     With `family = "call"`, that is over the points of all outcomes. With
@@ -168,7 +168,7 @@
 #' point with indicators of the levels. For two levels, it is |r|. Distances are
 #' 1 - eta. The order of the levels, also of an ordered factor, does not count.
 #'
-#' `p_adjusted` is by permutation of Welch's F. With `adjust`, `weights` or
+#' `p_adjusted` is by permutation of a moderated Welch's F. With `adjust`, `weights` or
 #' `strata`, it is by permutation of eta. `p_value` is that of Welch's test, as
 #' in [stats::oneway.test()], or of the F test of [stats::anova()] with
 #' `adjust`, `weights`, `strata`, or `statistic = "correlation"`.
@@ -185,7 +185,7 @@
 #' @section Family-wise p-values:
 #' `p_adjusted` is the step-down maxT of Westfall and Young (1993). With the
 #' statistic r, each step is over all points except those listed before.
-#' Studentized statistics such as Welch's t have an order of their own. Each
+#' Studentized statistics such as a moderated t have an order of their own. Each
 #' step is over all points except those with a larger statistic. So `p_adjusted`
 #' need not increase with the rank.
 #'
@@ -302,8 +302,9 @@
 #' * Numbers of samples that depend on the outcome, with `unit`.
 #' * Unequal variances in groups, above all in groups of unequal size. With
 #'   `statistic = "correlation"`, a difference in variance alone may be
-#'   significant. Welch's t, the default for factors, reduces this but does not
-#'   control it for the largest of thousands of points: see [test_options()].
+#'   significant. The moderated t, the default for factors, controls this unless
+#'   values are skewed: see [test_options()]. `p_value` and `fdr` are too small
+#'   in small groups of unequal size.
 #' * Strata of unequal spread, for `p_value` and `fdr`. If points and outcome
 #'   vary more in the same stratum, both are too small. With `adjust`, a message
 #'   of class `fsknn_unequal_strata` says if the outcome's spreads differ.

@@ -497,17 +497,15 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' groups of 20 and 20, they find 38% and 39%. In groups of 5 and 60, both find
 #' 59%, and in levels of 6, 12 and 24, 42% and 43%.
 #'
-#' `fdr` and `p_value` are not by permutation. For a factor with the studentized
-#' statistic, without `adjust` and `weights`, they are those of Welch's test,
-#' without a prior. They ignore strata. With `adjust` or `weights`, they assume
-#' equal variances. Welch's test has no p-value if two or more levels have no
-#' variance in a point: it is `NA`.
+#' `p_value` and `fdr` are not by permutation. With the studentized statistic,
+#' they are those of the moderated t or F with its degrees of freedom. So they
+#' allow unequal variances, also with `adjust` and `strata`. With `weights`, they
+#' assume equal variances. A single point without variance in its levels has no
+#' p-value: it is `NA`.
 #'
-#' P-values of Welch's test are too small in the far tail if a group is small.
-#' So `fdr` is not controlled then, even if variances are equal. At 0.05 it makes
-#' a false call in 28% of data sets of 8 and 32 samples. It is 95% with 5 and 60,
-#' 35% with 6, 12 and 24, and 5% with 10 and 10. Use `p_adjusted` in small groups
-#' of unequal size.
+#' In the list above, a point has `fdr` <= 0.05 in 1% to 7% of data sets. It is
+#' 17% if the ratio of both variances differs between points. There is no `fdr`
+#' of donors. In the designs that are not controlled, it is 99% and 30%.
 #' @references
 #' Bell RM, McCaffrey DF (2002). Bias Reduction in Standard Errors for Linear
 #' Regression with Multi-Stage Samples. *Survey Methodology* 28: 169-181.

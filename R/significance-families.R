@@ -60,7 +60,8 @@ notes_of_p <- function(search, strata, has_units) {
       )
     },
     # Whole units have neither p_value nor fdr.
-    if (has_correlation(search$options$metric) && !has_units) {
+    if (has_correlation(search$options$metric) && !has_units &&
+          !isTRUE(search$has_p)) {
       c(
         if (!is.null(strata)) {
           paste0("p_value and fdr: ", if (is.null(search$request$adjust)) {

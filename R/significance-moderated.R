@@ -87,7 +87,7 @@ with_parts <- function(outcomes, design, search, call, outcome = NULL) {
     )
     moments <<- moments + in_core(
       cpp_permuted_statistics(
-        values, outcomes, parts, "signed", place, 0, TRUE,
+        values, outcomes, parts, "signed", place, 0, "score",
         search$options$num_threads
       ),
       call

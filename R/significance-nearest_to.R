@@ -101,8 +101,9 @@
 #' * `"pearson"`: Student's t with n - 2 degrees of freedom for n samples, as in
 #'   [stats::cor.test()]. With `weights`, n depends on their kind, as below.
 #' * For a factor, text or logical values with the studentized `statistic` (the
-#'   default), it is Welch's test, as in [stats::t.test()] and
-#'   [stats::oneway.test()]. With `adjust` or `weights`, it is Student's t.
+#'   default), it is that of the moderated t or F. With one point, this is
+#'   Welch's test, as in [stats::t.test()] and [stats::oneway.test()]. With
+#'   `weights`, it is Student's t.
 #' * `"spearman"`: without ties and weights, from the distribution of ranks, as
 #'   below. If the point or the outcome has ties, or with weights, from t. That
 #'   is too small in the far tail.
@@ -168,10 +169,10 @@
 #' point with indicators of the levels. For two levels, it is |r|. Distances are
 #' 1 - eta. The order of the levels, also of an ordered factor, does not count.
 #'
-#' `p_adjusted` is by permutation of a moderated Welch's F. With `adjust`, `weights` or
-#' `strata`, it is by permutation of eta. `p_value` is that of Welch's test, as
-#' in [stats::oneway.test()], or of the F test of [stats::anova()] with
-#' `adjust`, `weights`, `strata`, or `statistic = "correlation"`.
+#' `p_adjusted` is by permutation of a moderated Welch's F, and `p_value` is
+#' that of this F. With `adjust`, `weights`, `strata`, or `statistic =
+#' "correlation"`, `p_adjusted` is by permutation of eta, and `p_value` is that
+#' of the F test of [stats::anova()].
 #'
 #' @section False discovery rate:
 #' `fdr` is `p_value` adjusted by Benjamini and Hochberg (1995) over all points.
@@ -303,10 +304,9 @@
 #' * Unequal variances in groups, above all in groups of unequal size. With
 #'   `statistic = "correlation"`, a difference in variance alone may be
 #'   significant. The moderated t, the default for factors, controls this unless
-#'   values are skewed: see [test_options()]. `p_value` and `fdr` are too small
-#'   in small groups of unequal size.
-#' * Strata of unequal spread, for `p_value` and `fdr`. If points and outcome
-#'   vary more in the same stratum, both are too small. With `adjust`, a message
+#'   values are skewed: see [test_options()].
+#' * Strata of unequal spread, for `p_value` and `fdr` of r. If points and
+#'   outcome vary more in the same stratum, both are too small. With `adjust`, a message
 #'   of class `fsknn_unequal_strata` says if the outcome's spreads differ.
 #' * Weights of another kind than they are said to be.
 #' * Distances over other numbers of samples, under `na = "pairwise"` and a
@@ -494,6 +494,9 @@ find_nearest <- function(search, x, permutations, strata, unit,
   check_not_protecting(search$covariates, call)
   relabelled <- draw_for_search(search, x, permutations, strata, unit, call)
   search <- with_statistic(search, relabelled, call)
+  if (is.null(unit) && !search$has_p) {
+    tell_unequal_strata(search, relabelled$strata)
+  }
   judged <- judge_nearest(
     search, relabelled$drawn, strata = relabelled$strata,
     unit = relabelled$unit, call = call

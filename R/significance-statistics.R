@@ -18,8 +18,8 @@ check_statistic <- function(statistic, call = caller_env()) {
   check_choice(statistic, statistics, "statistic", call = call)
 }
 
-# Sets the search's `kind` of statistic, NULL for r, and `is_welch`: are p_value
-# and fdr those of Welch's test? `relabelled` is from draw_for_search().
+# Sets the search's `kind` of statistic, NULL for r, and `has_p`: are p_value and
+# fdr those of the moderated statistic? `relabelled` is from draw_for_search().
 with_statistic <- function(search, relabelled, call) {
   told <- search$options$statistic
   unit <- relabelled$unit
@@ -42,8 +42,7 @@ with_statistic <- function(search, relabelled, call) {
   } else if (studentized) {
     "robust"
   }
-  search$is_welch <- is_factor && studentized && is.null(unit) &&
-    is.null(request$adjust) && is.null(request$weights)
+  search$has_p <- studentized && is.null(request$weights)
   search
 }
 
@@ -221,57 +220,25 @@ ratios_of_rows <- function(rows, outcomes) {
   }))
 }
 
-# Rounding errors of variances of rows of length 1.
-least_variance <- 1e-12
-
-# Returns Welch's F, its second degrees of freedom, and the number of levels
-# that have no variance. `levels` has a column for each outcome, with the same
-# numbers of samples in each level. Rows are centred and have length 1.
-welch_of_rows <- function(rows, levels) {
-  counts <- tabulate(levels[, 1])
-  num <- length(counts)
-  num_constant <- 0
-  weights <- means <- vector("list", num)
-  for (level in seq_len(num)) {
-    here <- (levels == level) + 0
-    count <- counts[[level]]
-    means[[level]] <- (rows %*% here) / count
-    variance <- (rows^2 %*% here - count * means[[level]]^2) / (count - 1)
-    num_constant <- num_constant + (variance < least_variance)
-    variance[which(variance < least_variance)] <- least_variance
-    weights[[level]] <- count / variance
-  }
-  all <- Reduce(`+`, weights)
-  mean <- Reduce(`+`, Map(`*`, weights, means)) / all
-  between <- Reduce(`+`, Map(function(weight, of_level) {
-    weight * (of_level - mean)^2
-  }, weights, means)) / (num - 1)
-  apart <- Reduce(`+`, Map(function(weight, count) {
-    (1 - weight / all)^2 / (count - 1)
-  }, weights, counts))
-  list(
-    statistic = between / (1 + 2 * (num - 2) / (num^2 - 1) * apart),
-    freedom = (num^2 - 1) / (3 * apart),
-    num_constant = num_constant
-  )
-}
-
-# Calls use(values, rows) for blocks of all points, in order. If one block has
-# all, `design$prepared` may keep it.
+# Calls use(values, rows) for blocks of all points, in order, or once if
+# `design$prepared` has them all.
 for_row_blocks <- function(search, design, call, use) {
-  size <- dim(search$points$values)
+  num_points <- nrow(search$points$values)
   if (!is.null(design$prepared)) {
-    return(use(design$prepared, seq_len(size[[1]])))
+    return(use(design$prepared, seq_len(num_points)))
   }
-  options <- search$options
-  at_once <- max(1, floor(tile_bytes(max_memory_of(options)) / 8 / size[[2]]))
-  for (rows in row_stretches(size[[1]], at_once)) {
+  for (rows in row_stretches(num_points, rows_at_once(search))) {
     values <- rows_off_basis(
-      search$points, rows, design$plain, options, call, design$change
+      search$points, rows, design$plain, search$options, call, design$change
     )
     values[rows %in% search$skip, ] <- NA
     use(weighed_rows(values, design), rows)
   }
+}
+
+rows_at_once <- function(search) {
+  bytes <- tile_bytes(max_memory_of(search$options))
+  max(1, floor(bytes / 8 / ncol(search$points$values)))
 }
 
 # Returns a matrix of what use(values, rows) returns for rows of points.
@@ -292,9 +259,6 @@ over_all_points <- function(search, design, call, use) {
 judge_by_statistic <- function(search, drawn, bytes, strata, unit, call) {
   design <- new_design(search, drawn, strata, unit)
   design <- prepare_rows(design, search, call)
-  if (is.null(unit) && is.null(strata)) {
-    search$prepared <- design$prepared
-  }
   design <- weigh_samples(design, search, call)
   found <- if (is.null(search$levels)) {
     search_permuted(search, drawn[, 0, drop = FALSE], bytes, call)$found
@@ -310,13 +274,16 @@ judge_by_statistic <- function(search, drawn, bytes, strata, unit, call) {
   judged <- list(found = found)
   columns <- list()
   if (search$kind != "ratio") {
-    design_of_t <- design
-    design_of_t[c("sign", "is_plain")] <- list("signed", TRUE)
-    statistic <- all_statistics(own, design_of_t, search, call)
-    columns$statistic <- of_found(statistic, found$index)
+    forms <- c(statistic = "plain", freedom = "freedom")
+    forms <- lapply(forms, function(form) {
+      design[c("sign", "form")] <- list("signed", form)
+      all_statistics(own, design, search, call)
+    })
+    columns$statistic <- of_found(forms$statistic, found$index)
   }
   if (is.null(unit)) {
-    columns <- c(columns, columns_of_tests(search, found, bytes, call))
+    p <- if (search$has_p) p_of_moderated(forms, search)
+    columns <- c(columns, columns_of_tests(p, search, found, bytes, call))
   }
   if (ncol(drawn) > 0) {
     judged <- c(judged, step_down(search, design, observed, found, bytes, call))
@@ -324,15 +291,13 @@ judge_by_statistic <- function(search, drawn, bytes, strata, unit, call) {
   c(judged, list(columns = columns))
 }
 
-# Returns the design with all rows of points, if they are in memory at once.
+# Returns the design with all rows of points, if they fit the memory at once.
 prepare_rows <- function(design, search, call) {
-  # nolint start: undesirable_operator_linter
-  for_row_blocks(search, design, call, function(values, rows) {
-    if (length(rows) == nrow(search$points$values)) {
-      design$prepared <<- values
-    }
-  })
-  # nolint end
+  if (rows_at_once(search) >= nrow(search$points$values)) {
+    design$prepared <- over_all_points(
+      search, design, call, function(values, rows) values
+    )
+  }
   design
 }
 
@@ -454,7 +419,7 @@ largest_statistics <- function(values, outcomes, design, place, search, call) {
   largest <- in_core(
     cpp_permuted_statistics(
       values, outcomes, outcomes$parts, design$sign, place, length(kept),
-      !isTRUE(design$is_plain), search$options$num_threads
+      design$form %||% "score", search$options$num_threads
     ),
     call
   )
@@ -464,15 +429,13 @@ largest_statistics <- function(values, outcomes, design, place, search, call) {
   largest
 }
 
-# Returns p_value and fdr.
-columns_of_tests <- function(search, found, bytes, call) {
-  p <- if (search$is_welch) {
-    p_of_welch(search, call)
-  } else if (!is.null(search$levels)) {
-    p_of_ratio(search, found, call)
-  } else {
+# Returns p_value and fdr. `p` has the p-values of all points (rows) and
+# outcomes, or is NULL.
+columns_of_tests <- function(p, search, found, bytes, call) {
+  if (is.null(p) && is.null(search$levels)) {
     return(analytic_columns(search, found, bytes, call))
   }
+  p <- p %||% p_of_ratio(search, found, call)
   p[search$skip, ] <- NA
   self <- search$request$query_self
   p[cbind(self, seq_along(self))] <- NA
@@ -484,36 +447,24 @@ columns_of_tests <- function(search, found, bytes, call) {
   lapply(list(p_value = p, fdr = fdr), of_found, found$index)
 }
 
-# Returns the p-values of Welch's test for all points (rows) and outcomes.
-# Strata do not count.
-p_of_welch <- function(search, call) {
-  search$kind <- "welch"
-  levels <- if (is.null(search$levels)) {
-    t(search$queries$values) + 1
+# Returns the p-values of t or F (`statistic`) with its degrees of freedom.
+p_of_moderated <- function(forms, search) {
+  statistic <- forms$statistic
+  # Points without values have none.
+  freedom <- replace(forms$freedom, forms$freedom <= 0, NA)
+  sides <- length(unique(search$levels)) - 1
+  p <- if (search$kind == "welch") {
+    stats::pf(statistic, sides, freedom, lower.tail = FALSE)
   } else {
-    matrix(search$levels)
+    switch(
+      search$request$sign,
+      signed = stats::pt(-statistic, freedom),
+      negative = stats::pt(statistic, freedom),
+      absolute = 2 * stats::pt(-abs(statistic), freedom)
+    )
   }
-  design <- new_design(search, matrix(0L, 0, 0), NULL, NULL)
-  design$prepared <- search$prepared
-  sides <- max(levels) - 1
-  over_all_points(search, design, call, function(values, rows) {
-    p <- apply(levels, 2, function(level) {
-      level <- matrix(level)
-      test <- welch_of_rows(values, level)
-      p <- stats::pf(
-        test$statistic, sides, test$freedom, lower.tail = FALSE
-      )
-      # The difference of two constants has no standard error.
-      p[which(test$num_constant > 1)] <- NA
-      if (sides > 1 || search$request$sign == "absolute") {
-        return(p)
-      }
-      difference <- values %*% (level - mean(level))
-      is_on_side <- (difference > 0) == (search$request$sign == "signed")
-      ifelse(is_on_side, p / 2, 1 - p / 2)
-    })
-    matrix(p, nrow(values))
-  })
+  # Without a prior, a difference of two constants has no standard error.
+  replace(p, abs(statistic) > 1e5, NA)
 }
 
 # Returns the p-values of the F test of equal means, of covariates if there are

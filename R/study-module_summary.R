@@ -33,7 +33,7 @@
 #' * `statistic`, for factors, is a moderated t or F, whose permutations give
 #'   `p_adjusted`: see [test_options()].
 #' * `p_value` is analytic, and assumes values that are nearly normal under
-#'   `"pearson"` and `"bicor"`. For factors it is that of Welch's test. It is
+#'   `"pearson"` and `"bicor"`. For factors it is that of the moderated t or F. It is
 #'   valid only for a module chosen in advance.
 #' * `p_adjusted` is family-wise over all modules, by Westfall and Young's
 #'   step-down maximum over permutations of the outcome.

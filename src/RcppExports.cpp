@@ -990,8 +990,8 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_permuted_statistics
-Rcpp::List cpp_permuted_statistics(Rcpp::NumericMatrix rows, Rcpp::List outcomes, Rcpp::List parts, std::string sign, Rcpp::IntegerVector place, int num_kept, bool scores, int num_threads);
-RcppExport SEXP _fsknn_cpp_permuted_statistics(SEXP rowsSEXP, SEXP outcomesSEXP, SEXP partsSEXP, SEXP signSEXP, SEXP placeSEXP, SEXP num_keptSEXP, SEXP scoresSEXP, SEXP num_threadsSEXP) {
+Rcpp::List cpp_permuted_statistics(Rcpp::NumericMatrix rows, Rcpp::List outcomes, Rcpp::List parts, std::string sign, Rcpp::IntegerVector place, int num_kept, std::string form, int num_threads);
+RcppExport SEXP _fsknn_cpp_permuted_statistics(SEXP rowsSEXP, SEXP outcomesSEXP, SEXP partsSEXP, SEXP signSEXP, SEXP placeSEXP, SEXP num_keptSEXP, SEXP formSEXP, SEXP num_threadsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type rows(rowsSEXP);
@@ -1000,9 +1000,9 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< std::string >::type sign(signSEXP);
     Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type place(placeSEXP);
     Rcpp::traits::input_parameter< int >::type num_kept(num_keptSEXP);
-    Rcpp::traits::input_parameter< bool >::type scores(scoresSEXP);
+    Rcpp::traits::input_parameter< std::string >::type form(formSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_permuted_statistics(rows, outcomes, parts, sign, place, num_kept, scores, num_threads));
+    rcpp_result_gen = Rcpp::wrap(cpp_permuted_statistics(rows, outcomes, parts, sign, place, num_kept, form, num_threads));
     return rcpp_result_gen;
 END_RCPP
 }

@@ -15,7 +15,8 @@ using namespace fsknn;
 Rcpp::List cpp_permuted_statistics(Rcpp::NumericMatrix rows,
                                    Rcpp::List outcomes, Rcpp::List parts,
                                    std::string sign, Rcpp::IntegerVector place,
-                                   int num_kept, bool scores, int num_threads) {
+                                   int num_kept, std::string form,
+                                   int num_threads) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const PointRows points = {rows.begin(), rows.nrow(), rows.ncol()};
@@ -42,7 +43,9 @@ Rcpp::List cpp_permuted_statistics(Rcpp::NumericMatrix rows,
     Rcpp::NumericVector moments(
         Rcpp::Dimension(4, variances.num_parts, num_outcomes));
     out.place = at.data();
-    out.are_scores = scores;
+    out.form = form == "score"   ? StatisticForm::score
+               : form == "plain" ? StatisticForm::plain
+                                 : StatisticForm::freedom;
     out.kept = kept.begin();
     out.num_kept = num_kept;
     out.largest = largest.begin();

@@ -67,8 +67,8 @@ struct Case {
 
   /// Compares with statistic(row, outcome).
   template <class Outcomes, class Statistic>
-  void check(const Outcomes& asked, const VarianceParts& parts, bool scores,
-             Statistic statistic) const {
+  void check(const Outcomes& asked, const VarianceParts& parts,
+             StatisticForm form, Statistic statistic) const {
     for (const int threads : {1, 3}) {
       Values kept(size_of(num_kept, outcomes), 0.0);
       Values largest(static_cast<std::size_t>(outcomes),
@@ -79,7 +79,7 @@ struct Case {
       out.kept = kept.data();
       out.num_kept = num_kept;
       out.largest = largest.data();
-      out.are_scores = scores;
+      out.form = form;
       permuted_statistics(points(), asked, parts, threads, nullptr, out);
       for (std::int64_t one = 0; one < outcomes; ++one) {
         double most = -std::numeric_limits<double>::infinity();
@@ -223,35 +223,37 @@ TEST_CASE("studentized slopes have moderated variances") {
                             if (num == 1) sums.erase(sums.begin() + 1);
                             return sums;
                           });
-      for (const bool scores : {true, false})
+      for (const StatisticForm form :
+           {StatisticForm::score, StatisticForm::plain, StatisticForm::freedom})
         for (const StatisticSide side :
              {StatisticSide::signed_t, StatisticSide::absolute,
               StatisticSide::negative}) {
           asked.side = side;
-          one.check(asked, prior.parts, scores,
-                    [&](std::int64_t row, std::int64_t p) {
-                      const double slope = slope_of(row, p);
-                      const Values sums = sums_of(row, p);
-                      double variance = 0.0, share = 0.0;
-                      for (int part = 0; part < num; ++part) {
-                        const auto at =
-                            size_of(p, num) + static_cast<std::size_t>(part);
-                        const double of = prior.variance(
-                            at, sums[static_cast<std::size_t>(part)], sums[2]);
-                        variance += of;
-                        share += of * of / prior.of_freedom[at];
-                      }
-                      variance = std::max(variance, kLeastVariance);
-                      double t = std::fabs(slope) / std::sqrt(variance);
-                      if (scores)
-                        t = normal_score(t * t,
-                                         std::min(prior.parts.freedom,
-                                                  variance * variance / share));
-                      t = std::copysign(t, slope);
-                      return side == StatisticSide::absolute   ? std::fabs(t)
-                             : side == StatisticSide::negative ? -t
-                                                               : t;
-                    });
+          one.check(
+              asked, prior.parts, form, [&](std::int64_t row, std::int64_t p) {
+                const double slope = slope_of(row, p);
+                const Values sums = sums_of(row, p);
+                double variance = 0.0, share = 0.0;
+                for (int part = 0; part < num; ++part) {
+                  const auto at =
+                      size_of(p, num) + static_cast<std::size_t>(part);
+                  const double of = prior.variance(
+                      at, sums[static_cast<std::size_t>(part)], sums[2]);
+                  variance += of;
+                  share += of * of / prior.of_freedom[at];
+                }
+                variance = std::max(variance, kLeastVariance);
+                double t = std::fabs(slope) / std::sqrt(variance);
+                const double freedom =
+                    std::min(prior.parts.freedom, variance * variance / share);
+                if (form == StatisticForm::freedom) return freedom;
+                if (form == StatisticForm::score)
+                  t = normal_score(t * t, freedom);
+                t = std::copysign(t, slope);
+                return side == StatisticSide::absolute   ? std::fabs(t)
+                       : side == StatisticSide::negative ? -t
+                                                         : t;
+              });
         }
     }
   }
@@ -343,9 +345,10 @@ TEST_CASE("Welch's F is that of its definition, with moderated variances") {
                       [&](std::int64_t row, std::int64_t p) {
                         return groups_of(row, p).sum;
                       });
-    for (const bool scores : {true, false})
+    for (const StatisticForm form :
+         {StatisticForm::score, StatisticForm::plain, StatisticForm::freedom})
       one.check(
-          asked, prior.parts, scores, [&](std::int64_t row, std::int64_t p) {
+          asked, prior.parts, form, [&](std::int64_t row, std::int64_t p) {
             const Groups of = groups_of(row, p);
             const auto count = static_cast<std::size_t>(num);
             Values weight(count);
@@ -367,9 +370,10 @@ TEST_CASE("Welch's F is that of its definition, with moderated variances") {
             const double f =
                 between / k /
                 (1.0 + 2.0 * (num - 2.0) / (num * num - 1.0) * apart);
-            if (!scores) return f;
+            if (form == StatisticForm::plain) return f;
             const double freedom = std::min(prior.parts.freedom,
                                             (num * num - 1.0) / (3.0 * apart));
+            if (form == StatisticForm::freedom) return freedom;
             return (freedom + k / 2.0 - 1.0) * std::log1p(k * f / freedom);
           });
   }

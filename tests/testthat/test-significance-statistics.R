@@ -148,8 +148,8 @@ naive_f <- function(x, levels, root = naive_root(x, rep(1, ncol(x)))) {
     (1 + 2 * (num - 2) / (num^2 - 1) * apart)
   freedom <- pmin(total, (num^2 - 1) / 3 / apart)
   list(
-    f = f, score = (freedom + (num - 1) / 2 - 1) *
-      log(1 + (num - 1) * f / freedom)
+    f = f, p = stats::pf(f, num - 1, freedom, lower.tail = FALSE),
+    score = (freedom + (num - 1) / 2 - 1) * log(1 + (num - 1) * f / freedom)
   )
 }
 
@@ -158,11 +158,11 @@ ask_data <- function(data, ...) {
   nearest_to(data$x, permutations = 60, backend = "cpu", ...)
 }
 
-test_that("two levels have a moderated t, and the p-value of Welch's test", {
+test_that("two levels have a moderated t, its p-value and step-down", {
   data <- group_data()
   x <- data$x
   of <- function(by, f) f(x, (data$two == "ill")[by] + 0, data$two[by])
-  expected <- of(1:21, naive_t)$t
+  expected <- of(1:21, naive_t)
   own <- of(1:21, naive_score)
   null <- apply(drawn_by(4, 21, 60), 2, of, naive_score)
   for (sign in c("signed", "absolute", "negative")) {
@@ -171,20 +171,15 @@ test_that("two levels have a moderated t, and the p-value of Welch's test", {
     }
     for (k in c(3, 40)) {
       found <- ask_data(data, outcome = data$two, k = k, sign = sign)
-      expect_equal(found$statistic, unname(expected[found$index]))
+      expect_equal(found$statistic, unname(expected$t[found$index]))
       adjusted <- naive_step_down(nearer(own), nearer(null))
       expect_equal(found$p_adjusted, adjusted[found$index])
       expect_equal(
         unname(drop(attr(found, "null"))), apply(nearer(null), 2, max)
       )
     }
-    sides <- c(absolute = "two.sided", signed = "greater", negative = "less")
-    p <- apply(x, 1, function(row) {
-      stats::t.test(
-        row[data$two == "ill"], row[data$two == "well"],
-        alternative = sides[[sign]]
-      )$p.value
-    })
+    p <- stats::pt(-nearer(expected$t), expected$freedom) *
+      if (sign == "absolute") 2 else 1
     expect_equal(found$p_value, unname(p[found$index]))
     expect_equal(found$fdr, unname(stats::p.adjust(p, "BH")[found$index]))
   }
@@ -205,7 +200,6 @@ test_that("three levels have a moderated F and the correlation ratio", {
   data <- group_data()
   x <- data$x
   group <- data$three
-  p <- apply(x, 1, function(row) stats::oneway.test(row ~ group)$p.value)
   expected <- naive_f(x, group)
   ratio <- apply(x, 1, function(row) {
     sqrt(summary(stats::lm(row ~ group))$r.squared)
@@ -218,7 +212,7 @@ test_that("three levels have a moderated F and the correlation ratio", {
     expect_equal(found$correlation, unname(ratio[found$index]))
     expect_equal(found$distance, 1 - found$correlation)
     expect_equal(found$statistic, unname(expected$f[found$index]))
-    expect_equal(found$p_value, unname(p[found$index]))
+    expect_equal(found$p_value, unname(expected$p[found$index]))
     adjusted <- naive_step_down(expected$score, null)
     expect_equal(found$p_adjusted, adjusted[found$index])
     expect_equal(unname(drop(attr(found, "null"))), apply(null, 2, max))
@@ -328,8 +322,12 @@ test_that("slopes have a robust standard error in every design", {
       found <- do.call(ask_data, c(list(
         data, outcome = y, k = 7, sign = "absolute", statistic = "studentized"
       ), case$arguments))
-      t <- naive_t(x, num, levels_by(1:21), case$design, given)$t
-      expect_equal(found$statistic, unname(t[found$index]))
+      own <- naive_t(x, num, levels_by(1:21), case$design, given)
+      expect_equal(found$statistic, unname(own$t[found$index]))
+      if (is.null(given)) {
+        p <- 2 * stats::pt(-abs(own$t), own$freedom)
+        expect_equal(found$p_value, unname(p[found$index]))
+      }
       adjusted <- naive_step_down(abs(observed), abs(null))
       expect_equal(found$p_adjusted, adjusted[found$index])
     }
@@ -432,7 +430,7 @@ test_that("points are no matter: blocks, metafeatures, a file, a point itself", 
   search <- fsknn:::new_search(
     x, options, k = 4, outcome = rep(0:1, 6), correlation = TRUE
   )
-  search[c("kind", "is_factor", "is_welch")] <- list("robust", TRUE, TRUE)
+  search[c("kind", "is_factor", "has_p")] <- list("robust", TRUE, TRUE)
   judged <- lapply(c(2^28, 5000), function(bytes) {
     fsknn:::judge_nearest(search, drawn_by(11, 12, 70), bytes)
   })
@@ -445,9 +443,9 @@ test_that("points are no matter: blocks, metafeatures, a file, a point itself", 
   expect_true(all(is.finite(of_point$statistic)))
   # Constant points have no statistic.
   flat <- rbind(1, x)
-  found <- nearest_to(
+  expect_warning(found <- nearest_to(
     flat, outcome = two, k = 300, constant = "isolate", permutations = 20
-  )
+  ), NA)
   expect_false(anyNA(found$statistic))
 })
 
@@ -577,10 +575,8 @@ test_that("samples that lack an outcome are left out for it", {
   )
   expect_equal(found$p_adjusted, expected$p_adjusted)
   three <- modules(outcomes["three"])$outcomes
-  f <- apply(both$eigengenes[, -c(1, 9)], 1, function(row) {
-    stats::oneway.test(row ~ data$three[-c(1, 9)])$p.value
-  })
-  expect_equal(three$p_value, unname(f[three$module]))
+  p <- naive_f(both$eigengenes[, -c(1, 9)], data$three[-c(1, 9)], rep(1, 19))$p
+  expect_equal(three$p_value, unname(p[three$module]))
 })
 
 test_that("messages, prints and errors say what is permuted", {
@@ -648,22 +644,25 @@ test_that("messages, prints and errors say what is permuted", {
   )
 })
 
-test_that("levels without variance give no p-value of Welch's test", {
+test_that("levels without variance give no p-value without a prior", {
   noise <- matrix(stats::qnorm(((1:27 * 5) %% 28) / 28), 3)
   x <- rbind(rep(c(0, 0, 0, 0, 1, 1, 1, 1, 1)), rep(0:2, c(3, 3, 3)), noise)
-  ask <- function(outcome, x) {
+  ask <- function(x) {
     found <- nearest_to(
-      x, outcome = outcome, k = nrow(x), sign = "absolute", permutations = 0
+      x, outcome = gl(3, 3), k = nrow(x), sign = "absolute", permutations = 0
     )
     found$p_value[order(found$index)]
   }
-  expect_equal(is.na(ask(gl(3, 3), x)), c(TRUE, TRUE, FALSE, FALSE, FALSE))
-  expect_equal(
-    ask(gl(2, 4), rbind(c(0, 0, 0, 0, 1, 1, 1, 1), noise[, -9])),
-    c(NA, apply(noise[, -9], 1, function(row) {
-      stats::t.test(row[1:4], row[5:8])$p.value
-    }))
-  )
+  expect_identical(ask(x[2, , drop = FALSE]), NA_real_)
+  expect_equal(ask(x[-2, ]), naive_f(x[-2, ], gl(3, 3), rep(1, 9))$p)
+  two <- c(0, 0, 0, 0, 1, 1, 1, 1)
+  of_two <- function(row) {
+    nearest_to(rbind(row), outcome = two == 1, k = 1, permutations = 0)$p_value
+  }
+  expect_identical(of_two(two), NA_real_)
+  expect_equal(of_two(noise[1, -9]), stats::t.test(
+    noise[1, 5:8], noise[1, 1:4], alternative = "greater"
+  )$p.value)
 })
 
 test_that("an outcome has the same tests alone and beside others", {

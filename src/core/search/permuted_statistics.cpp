@@ -240,13 +240,14 @@ class SlopeWorker {
     }
     const double squared_t =
         slope * slope / std::max(total.variance, kLeastVariance);
-    const double t = std::copysign(
-        out_.are_scores
-            ? normal_score(squared_t, std::min(parts_.freedom,
-                                               total.variance * total.variance /
-                                                   total.share))
-            : std::sqrt(squared_t),
-        slope);
+    const double freedom =
+        std::min(parts_.freedom, total.variance * total.variance / total.share);
+    if (out_.form == StatisticForm::freedom)
+      return taker_.take(row, one, freedom);
+    const double t = std::copysign(out_.form == StatisticForm::score
+                                       ? normal_score(squared_t, freedom)
+                                       : std::sqrt(squared_t),
+                                   slope);
     switch (outcomes_.side) {
       case StatisticSide::signed_t: return taker_.take(row, one, t);
       case StatisticSide::absolute: return taker_.take(row, one, std::fabs(t));
@@ -263,7 +264,9 @@ class SlopeWorker {
         std::max(taker_.largest(one), 0.0) * (8.0 * f + 3.0) / (8.0 * f + 1.0);
     const double squared_t = f * std::expm1(least * least / f);
     const double ratio = squared_t * least_[one];
-    limit_[one] = out_.are_scores ? (1.0 - 1e-6) / (1.0 + 1.0 / ratio) : 0.0;
+    limit_[one] = out_.form == StatisticForm::score
+                      ? (1.0 - 1e-6) / (1.0 + 1.0 / ratio)
+                      : 0.0;
     known_[one] = taker_.largest(one);
   }
   bool counts(const RowTile& tile, const Sums& slopes) {
@@ -381,10 +384,14 @@ class LevelWorker {
     const auto num = static_cast<double>(num_);
     const double f = between / (num - 1.0) /
                      (1.0 + 2.0 * (num - 2.0) / (num * num - 1.0) * apart);
-    if (!out_.are_scores) return f;
-    return chi_squared_score(
-        f, num - 1.0,
-        std::min(parts_.freedom, (num * num - 1.0) / (3.0 * apart)));
+    const double freedom =
+        std::min(parts_.freedom, (num * num - 1.0) / (3.0 * apart));
+    switch (out_.form) {
+      case StatisticForm::plain: return f;
+      case StatisticForm::freedom: return freedom;
+      case StatisticForm::score: break;
+    }
+    return chi_squared_score(f, num - 1.0, freedom);
   }
 
   const std::int64_t num_samples_;

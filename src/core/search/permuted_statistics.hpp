@@ -15,6 +15,9 @@ namespace fsknn {
 /// The side on which a statistic is large.
 enum class StatisticSide { signed_t, absolute, negative };
 
+/// A normal score (chi-squared for F), or t or F, or its degrees of freedom.
+enum class StatisticForm { score, plain, freedom };
+
 /// What each outcome's parts are. Rows have the length 1, so that the squares
 /// of residuals have the sum 1 - slope^2. [num_parts x num_outcomes] each.
 struct VarianceParts {
@@ -61,8 +64,7 @@ struct LargestStatistics {
   /// [num_rows]: the row of `kept` that has a row's statistics, -1 if only the
   /// largest counts, or -2 if the row does not count.
   const int* place = nullptr;
-  /// Are they normal scores (chi-squared for Welch's F), or t and F?
-  bool are_scores = true;
+  StatisticForm form = StatisticForm::score;
   double* kept = nullptr;  ///< [num_kept x num_outcomes]
   std::int64_t num_kept = 0;
   double* largest = nullptr;  ///< [num_outcomes], which is only raised

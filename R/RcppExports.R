@@ -337,8 +337,8 @@ cpp_permute_rows <- function(x) {
     .Call(`_fsknn_cpp_permute_rows`, x)
 }
 
-cpp_permuted_statistics <- function(rows, outcomes, sign, place, num_kept, num_threads) {
-    .Call(`_fsknn_cpp_permuted_statistics`, rows, outcomes, sign, place, num_kept, num_threads)
+cpp_permuted_statistics <- function(rows, outcomes, parts, sign, place, num_kept, form, num_threads) {
+    .Call(`_fsknn_cpp_permuted_statistics`, rows, outcomes, parts, sign, place, num_kept, form, num_threads)
 }
 
 cpp_plan <- function(num_points, num_features, num_queries, request) {

@@ -120,7 +120,7 @@ format_searched <- function(x, points = TRUE) {
           paste0("Nearest to ", nearest$to, " among ")
         },
         tally(facts$num_points, "point"), " of ",
-        tally(facts$num_features, "feature"),
+        nearest$features %||% tally(facts$num_features, "feature"),
         if (is.null(nearest) && isTRUE(facts$num_queries > 0)) {
           paste0(
             " for ", format_count(facts$num_queries),

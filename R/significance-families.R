@@ -60,7 +60,8 @@ notes_of_p <- function(search, strata, has_units) {
       )
     },
     # Whole units have neither p_value nor fdr.
-    if (has_correlation(search$options$metric) && !has_units) {
+    if (has_correlation(search$options$metric) && !has_units &&
+          !isTRUE(search$has_p)) {
       c(
         if (!is.null(strata)) {
           paste0("p_value and fdr: ", if (is.null(search$request$adjust)) {
@@ -87,15 +88,17 @@ notes_of_p <- function(search, strata, has_units) {
 
 describe_statistic <- function(search, strata) {
   request <- search$request
-  others <- request$adjust %||% request$weights %||% strata
+  of_groups <- isTRUE(search$is_factor) && is.null(request$weights)
   switch(
     search$kind,
-    robust = if (isTRUE(search$is_factor) && is.null(others)) {
-      "Welch's t"
+    robust = if (!of_groups) {
+      "moderated t with a robust standard error"
+    } else if (is.null(request$adjust %||% strata)) {
+      "moderated Welch's t"
     } else {
-      "t with a robust standard error"
+      "moderated t with a variance for each level"
     },
-    welch = "Welch's F", ratio = "correlation ratio"
+    welch = "moderated Welch's F", ratio = "correlation ratio"
   )
 }
 

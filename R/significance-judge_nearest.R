@@ -51,9 +51,6 @@ draw_for_search <- function(search, x, permutations, strata, unit,
     check_index_strata(search, strata, call)
   }
   check_varies_in_strata(search, strata, call)
-  if (is.null(unit)) {
-    tell_unequal_strata(search, strata)
-  }
   unit <- units_of_search(
     unit, search, x, for_permutations = permutations > 0, call = call
   )

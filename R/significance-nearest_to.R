@@ -69,9 +69,9 @@
 #'   * `correlation`: for correlations, the signed r for every `sign`. For a
 #'     factor of three or more levels, the correlation ratio;
 #'   * `block`: with `block`, that of the neighbour;
-#'   * `statistic`: with `permutations`, Welch's t or F, or a slope divided by
-#'     its standard error, if an outcome has such a `statistic`. For other
-#'     outcomes of the call, it is the correlation. See [test_options()];
+#'   * `statistic`: with `permutations`, the moderated t or F, if an outcome has
+#'     such a `statistic`. For other outcomes of the call, it is the
+#'     correlation. See [test_options()];
 #'   * `p_value` and `fdr`: with `permutations` (0 or more) for correlations,
 #'     the p-value of the pair and the false discovery rate over all points.
 #'     With `family = "call"`, that is over the points of all outcomes. With
@@ -101,8 +101,9 @@
 #' * `"pearson"`: Student's t with n - 2 degrees of freedom for n samples, as in
 #'   [stats::cor.test()]. With `weights`, n depends on their kind, as below.
 #' * For a factor, text or logical values with the studentized `statistic` (the
-#'   default), it is Welch's test, as in [stats::t.test()] and
-#'   [stats::oneway.test()]. With `adjust` or `weights`, it is Student's t.
+#'   default), it is that of the moderated t or F. With one point, this is
+#'   Welch's test, as in [stats::t.test()] and [stats::oneway.test()]. With
+#'   `weights`, it is Student's t.
 #' * `"spearman"`: without ties and weights, from the distribution of ranks, as
 #'   below. If the point or the outcome has ties, or with weights, from t. That
 #'   is too small in the far tail.
@@ -168,10 +169,10 @@
 #' point with indicators of the levels. For two levels, it is |r|. Distances are
 #' 1 - eta. The order of the levels, also of an ordered factor, does not count.
 #'
-#' `p_adjusted` is by permutation of Welch's F. With `adjust`, `weights` or
-#' `strata`, it is by permutation of eta. `p_value` is that of Welch's test, as
-#' in [stats::oneway.test()], or of the F test of [stats::anova()] with
-#' `adjust`, `weights`, `strata`, or `statistic = "correlation"`.
+#' `p_adjusted` is by permutation of a moderated Welch's F, and `p_value` is
+#' that of this F. With `adjust`, `weights`, `strata`, or `statistic =
+#' "correlation"`, `p_adjusted` is by permutation of eta, and `p_value` is that
+#' of the F test of [stats::anova()].
 #'
 #' @section False discovery rate:
 #' `fdr` is `p_value` adjusted by Benjamini and Hochberg (1995) over all points.
@@ -185,7 +186,7 @@
 #' @section Family-wise p-values:
 #' `p_adjusted` is the step-down maxT of Westfall and Young (1993). With the
 #' statistic r, each step is over all points except those listed before.
-#' Studentized statistics such as Welch's t have an order of their own. Each
+#' Studentized statistics such as a moderated t have an order of their own. Each
 #' step is over all points except those with a larger statistic. So `p_adjusted`
 #' need not increase with the rank.
 #'
@@ -302,10 +303,10 @@
 #' * Numbers of samples that depend on the outcome, with `unit`.
 #' * Unequal variances in groups, above all in groups of unequal size. With
 #'   `statistic = "correlation"`, a difference in variance alone may be
-#'   significant. Welch's t, the default for factors, reduces this but does not
-#'   control it for the largest of thousands of points: see [test_options()].
-#' * Strata of unequal spread, for `p_value` and `fdr`. If points and outcome
-#'   vary more in the same stratum, both are too small. With `adjust`, a message
+#'   significant. The moderated t, the default for factors, controls this unless
+#'   values are skewed: see [test_options()].
+#' * Strata of unequal spread, for `p_value` and `fdr` of r. If points and
+#'   outcome vary more in the same stratum, both are too small. With `adjust`, a message
 #'   of class `fsknn_unequal_strata` says if the outcome's spreads differ.
 #' * Weights of another kind than they are said to be.
 #' * Distances over other numbers of samples, under `na = "pairwise"` and a
@@ -493,6 +494,9 @@ find_nearest <- function(search, x, permutations, strata, unit,
   check_not_protecting(search$covariates, call)
   relabelled <- draw_for_search(search, x, permutations, strata, unit, call)
   search <- with_statistic(search, relabelled, call)
+  if (is.null(unit) && !search$has_p) {
+    tell_unequal_strata(search, relabelled$strata)
+  }
   judged <- judge_nearest(
     search, relabelled$drawn, strata = relabelled$strata,
     unit = relabelled$unit, call = call

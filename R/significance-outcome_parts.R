@@ -219,8 +219,12 @@ bind_nearest <- function(tables, labels, parts) {
   one <- facts[[1]]
   one$num_rows <- nrow(all)
   one$seconds <- sum(vapply(facts, function(of) of$seconds, 0))
+  num_features <- range(vapply(facts, function(of) of$num_features, 0L))
   one$nearest <- list(
     to = tally(length(labels), "outcome"),
+    features = if (num_features[[1]] < num_features[[2]]) {
+      paste(num_features[[1]], "to", tally(num_features[[2]], "feature"))
+    },
     relabelled = relabelled[[which.max(num)]],
     notes = unique(unlist(lapply(nearest, `[[`, "notes")))
   )

@@ -2,10 +2,12 @@
 # the nearest: studentized ones, and those of factors of three or more levels.
 # They are made from products of rows, and of their squares, with permuted
 # outcomes. Rows are read in blocks. The three kinds are
-#   robust  a slope divided by its standard error HC2 (MacKinnon and White
-#           1985). For two groups without covariates, this is Welch's t
+#   robust  a slope divided by its standard error: Welch's t of two groups, and
+#           HC2 of numbers (MacKinnon and White 1985)
 #   welch   Welch's F for three or more groups
 #   ratio   the correlation ratio of a factor, squared
+# The variances of the first two are moderated (Smyth 2004), and samples have
+# weights: see significance-moderated.R.
 
 statistics <- c("studentized", "correlation")
 
@@ -16,8 +18,8 @@ check_statistic <- function(statistic, call = caller_env()) {
   check_choice(statistic, statistics, "statistic", call = call)
 }
 
-# Sets the search's `kind` of statistic, NULL for r, and `is_welch`: are p_value
-# and fdr those of Welch's test? `relabelled` is from draw_for_search().
+# Sets the search's `kind` of statistic, NULL for r, and `has_p`: are p_value and
+# fdr those of the moderated statistic? `relabelled` is from draw_for_search().
 with_statistic <- function(search, relabelled, call) {
   told <- search$options$statistic
   unit <- relabelled$unit
@@ -40,8 +42,7 @@ with_statistic <- function(search, relabelled, call) {
   } else if (studentized) {
     "robust"
   }
-  search$is_welch <- is_factor && studentized && is.null(unit) &&
-    is.null(request$adjust) && is.null(request$weights)
+  search$has_p <- studentized && is.null(request$weights)
   search
 }
 
@@ -81,7 +82,8 @@ has_small_level <- function(search, unit) {
 #   own        the outcomes, a row for each
 #   levels     for "welch", the level of each sample
 #   basis      orthonormal: a constant, the covariates and the strata
-#   has_scores  two groups without covariates: normal scores of Welch's t
+#   root       by which rows and outcomes are multiplied, or NULL
+#   has_groups  does the variance have a part for each of two levels?
 #   change     a function of rows of points: their weighted values, or means
 new_design <- function(search, drawn, strata, unit) {
   request <- search$request
@@ -117,12 +119,13 @@ new_design <- function(search, drawn, strata, unit) {
     cbind(constant, adjust, design_of_strata(strata)) * (root %||% constant),
     tol = 1e-7
   )
+  basis <- qr.Q(parts)[, seq_len(parts$rank), drop = FALSE]
   list(
     kind = search$kind, sign = request$sign, permuted = permutable(search),
-    has_scores = isTRUE(search$is_factor) && search$kind == "robust" &&
-      is.null(root) && parts$rank == 1,
+    has_groups = isTRUE(search$is_factor) && search$kind == "robust" &&
+      is.null(root),
     drawn = drawn, own = values, levels = levels, root = root,
-    basis = qr.Q(parts)[, seq_len(parts$rank), drop = FALSE], change = change
+    basis = basis, plain = basis, change = change
   )
 }
 
@@ -137,11 +140,14 @@ filled_means <- function(values) {
 outcomes_for <- function(design, of, by = NULL) {
   if (design$kind == "welch") {
     levels <- design$levels
-    return(list(levels = if (is.null(by)) {
-      matrix(levels)
-    } else {
-      array(levels[design$drawn[, by]], c(length(levels), length(by)))
-    }))
+    return(list(
+      levels = if (is.null(by)) {
+        matrix(levels)
+      } else {
+        array(levels[design$drawn[, by]], c(length(levels), length(by)))
+      },
+      root = design$root %||% rep(1, length(levels))
+    ))
   }
   rows <- function(row) {
     if (is.null(by)) {
@@ -156,23 +162,28 @@ outcomes_for <- function(design, of, by = NULL) {
     })
     return(list(directions = orthonormal_each(each)))
   }
-  rows <- rows(of)
-  columns <- off_columns(rows, design)
+  columns <- off_columns(rows(of), design)
   length <- sqrt(colSums(columns^2))
   columns <- columns / rep(length, each = nrow(columns))
   undefined <- which(!is.finite(length) | length == 0)
   columns[, undefined] <- 0
   left <- 1 - rowSums(design$basis^2) - columns^2
-  # Without a residual in theory, the sample does not count.
-  weight <- columns^2 / left
-  weight[left < 1e-8] <- 0
+  weight <- if (design$has_groups) {
+    t(if (is.null(by)) {
+      design$own[of, , drop = FALSE]
+    } else {
+      permuted_rows(list(values = design$own), design$drawn, of, by)
+    })
+  } else {
+    # Without a residual in theory, the sample does not count.
+    ifelse(left < 1e-8, 0, columns^2 / left)
+  }
   outcomes <- list(
-    columns = columns, weight = weight, weighted = weight * columns,
-    last = colSums(weight * columns^2), undefined = undefined
+    columns = columns, weight = weight, last = colSums(weight * columns^2),
+    left = left, undefined = undefined
   )
-  if (design$has_scores) {
-    outcomes$inside <- t(rows)
-    outcomes$num_inside <- rowSums(rows)
+  if (!design$has_groups || ncol(design$basis) > 1) {
+    outcomes$weighted <- weight * columns
   }
   outcomes
 }
@@ -202,84 +213,40 @@ orthonormal_each <- function(each) {
 
 # --- statistics --------------------------------------------------------------
 
-# Returns the statistic of each row (see rows_off_basis()) and outcome (column).
-# Slopes are squared, with their sign. It is NA for a row without values.
-statistic_of_rows <- function(rows, outcomes, design) {
-  switch(
-    design$kind,
-    robust = robust_squares(rows, outcomes),
-    welch = welch_of_rows(rows, outcomes$levels)$statistic,
-    ratio = Reduce(`+`, lapply(outcomes$directions, function(columns) {
-      (rows %*% columns)^2
-    }))
-  )
+# Returns the squared correlation ratio of each row (see rows_off_basis()).
+ratios_of_rows <- function(rows, outcomes) {
+  Reduce(`+`, lapply(outcomes$directions, function(columns) {
+    (rows %*% columns)^2
+  }))
 }
 
-# Rounding errors of variances of rows of length 1.
-least_variance <- 1e-12
-
-robust_squares <- function(rows, outcomes) {
-  slope <- rows %*% outcomes$columns
-  variance <- rows^2 %*% outcomes$weight - slope * (
-    2 * (rows %*% outcomes$weighted) -
-      slope * rep(outcomes$last, each = nrow(rows))
-  )
-  variance[which(variance < least_variance)] <- least_variance
-  slope * abs(slope) / variance
-}
-
-# Returns Welch's F, its second degrees of freedom, and the number of levels
-# that have no variance. `levels` has a column for each outcome, with the same
-# numbers of samples in each level. Rows are centred and have length 1.
-welch_of_rows <- function(rows, levels) {
-  counts <- tabulate(levels[, 1])
-  num <- length(counts)
-  num_constant <- 0
-  weights <- means <- vector("list", num)
-  for (level in seq_len(num)) {
-    here <- (levels == level) + 0
-    count <- counts[[level]]
-    means[[level]] <- (rows %*% here) / count
-    variance <- (rows^2 %*% here - count * means[[level]]^2) / (count - 1)
-    num_constant <- num_constant + (variance < least_variance)
-    variance[which(variance < least_variance)] <- least_variance
-    weights[[level]] <- count / variance
-  }
-  all <- Reduce(`+`, weights)
-  mean <- Reduce(`+`, Map(`*`, weights, means)) / all
-  between <- Reduce(`+`, Map(function(weight, of_level) {
-    weight * (of_level - mean)^2
-  }, weights, means)) / (num - 1)
-  apart <- Reduce(`+`, Map(function(weight, count) {
-    (1 - weight / all)^2 / (count - 1)
-  }, weights, counts))
-  list(
-    statistic = between / (1 + 2 * (num - 2) / (num^2 - 1) * apart),
-    freedom = (num^2 - 1) / (3 * apart),
-    num_constant = num_constant
-  )
-}
-
-# Calls use(values, rows) for blocks of all points, in order.
+# Calls use(values, rows) for blocks of all points, in order, or once if
+# `design$prepared` has them all.
 for_row_blocks <- function(search, design, call, use) {
-  size <- dim(search$points$values)
-  options <- search$options
-  at_once <- max(1, floor(tile_bytes(max_memory_of(options)) / 8 / size[[2]]))
-  for (rows in row_stretches(size[[1]], at_once)) {
+  num_points <- nrow(search$points$values)
+  if (!is.null(design$prepared)) {
+    return(use(design$prepared, seq_len(num_points)))
+  }
+  for (rows in row_stretches(num_points, rows_at_once(search))) {
     values <- rows_off_basis(
-      search$points, rows, design$basis, options, call, design$change
+      search$points, rows, design$plain, search$options, call, design$change
     )
     values[rows %in% search$skip, ] <- NA
-    use(values, rows)
+    use(weighed_rows(values, design), rows)
   }
 }
 
-# Returns a matrix of what use(values) returns for rows of points.
+rows_at_once <- function(search) {
+  bytes <- tile_bytes(max_memory_of(search$options))
+  max(1, floor(bytes / 8 / ncol(search$points$values)))
+}
+
+# Returns a matrix of what use(values, rows) returns for rows of points.
 over_all_points <- function(search, design, call, use) {
   parts <- list()
   # nolint start: undesirable_operator_linter
   for_row_blocks(search, design, call, function(values, rows) {
-    parts[[length(parts) + 1]] <<- use(values)
+    parts[[length(parts) + 1]] <<- use(values, rows)
   })
   # nolint end
   do.call(rbind, parts)
@@ -291,30 +258,32 @@ over_all_points <- function(search, design, call, use) {
 # also `columns`, of which p_value and fdr only without units.
 judge_by_statistic <- function(search, drawn, bytes, strata, unit, call) {
   design <- new_design(search, drawn, strata, unit)
+  design <- prepare_rows(design, search, call)
+  design <- weigh_samples(design, search, call)
   found <- if (is.null(search$levels)) {
     search_permuted(search, drawn[, 0, drop = FALSE], bytes, call)$found
   } else {
     nearest_by_ratio(search, call)
   }
-  own <- outcomes_for(design, seq_len(nrow(found$index)))
-  observed <- over_all_points(search, design, call, function(values) {
-    scores_of_rows(values, own, design, search, call)
-  })
+  own <- with_parts(
+    outcomes_for(design, seq_len(nrow(found$index))), design, search, call
+  )
+  observed <- all_statistics(own, design, search, call)
   self <- search$request$query_self
   observed[cbind(self, seq_along(self))] <- -Inf
   judged <- list(found = found)
   columns <- list()
   if (search$kind != "ratio") {
-    statistic <- over_all_points(search, design, call, function(values) {
-      statistic_of_rows(values, own, design)
+    forms <- c(statistic = "plain", freedom = "freedom")
+    forms <- lapply(forms, function(form) {
+      design[c("sign", "form")] <- list("signed", form)
+      all_statistics(own, design, search, call)
     })
-    if (search$kind == "robust") {
-      statistic <- unsquared(statistic)
-    }
-    columns$statistic <- of_found(statistic, found$index)
+    columns$statistic <- of_found(forms$statistic, found$index)
   }
   if (is.null(unit)) {
-    columns <- c(columns, columns_of_tests(search, found, bytes, call))
+    p <- if (search$has_p) p_of_moderated(forms, search)
+    columns <- c(columns, columns_of_tests(p, search, found, bytes, call))
   }
   if (ncol(drawn) > 0) {
     judged <- c(judged, step_down(search, design, observed, found, bytes, call))
@@ -322,18 +291,28 @@ judge_by_statistic <- function(search, drawn, bytes, strata, unit, call) {
   c(judged, list(columns = columns))
 }
 
-# Returns t for its square with a sign.
-unsquared <- function(statistic) sign(statistic) * sqrt(abs(statistic))
+# Returns the design with all rows of points, if they fit the memory at once.
+prepare_rows <- function(design, search, call) {
+  if (rows_at_once(search) >= nrow(search$points$values)) {
+    design$prepared <- over_all_points(
+      search, design, call, function(values, rows) values
+    )
+  }
+  design
+}
 
-# Returns what is compared with permutations, larger for the nearer. It is -Inf
-# for rows without values.
-scores_of_rows <- function(values, outcomes, design, search, call) {
-  place <- seq_len(nrow(values))
-  place[is.na(values[, 1])] <- -1L
-  kept <- largest_statistics(values, outcomes, design, place, search, call)$kept
-  scores <- matrix(-Inf, nrow(values), ncol(kept))
-  scores[place > 0, ] <- kept
-  scores
+# Returns what is compared with permutations for all points (rows) and outcomes,
+# larger for the nearer. It is -Inf for rows without values.
+all_statistics <- function(outcomes, design, search, call) {
+  over_all_points(search, design, call, function(values, rows) {
+    place <- ifelse(is.na(values[, 1]), -1L, 1L)
+    kept <- largest_statistics(
+      values, outcomes, design, place, search, call
+    )$kept
+    scores <- matrix(-Inf, nrow(values), ncol(kept))
+    scores[place > 0, ] <- kept
+    scores
+  })
 }
 
 # `values` has a row for each point and a column for each outcome, and `index`
@@ -362,7 +341,10 @@ step_down <- function(search, design, observed, found, bytes, call) {
   most <- max(8 * sum(num_steps), 32 * nrow(design$basis) * num_outcomes)
   for (some in stretches_of(num_permutations, max(1, floor(bytes / most)))) {
     permuted <- lapply(seq_len(num_outcomes), function(outcome) {
-      outcomes_for(design, rep(outcome, length(some)), some)
+      with_parts(
+        outcomes_for(design, rep(outcome, length(some)), some), design, search,
+        call, outcome
+      )
     })
     best <- best_of_steps(search, design, permuted, rank, num_steps, call)
     for (outcome in seq_len(num_outcomes)) {
@@ -384,9 +366,7 @@ step_down <- function(search, design, observed, found, bytes, call) {
       p[listed[outcome, ]]
     }, double(ncol(listed))))
   }
-  if (design$kind == "robust" && !design$has_scores) {
-    null <- unsquared(null)
-  } else if (design$kind == "ratio") {
+  if (design$kind == "ratio") {
     null <- sqrt(null)
   }
   list(adjusted = matrix(adjusted, num_outcomes), null = null)
@@ -424,7 +404,7 @@ largest_statistics <- function(values, outcomes, design, place, search, call) {
   kept <- which(place > 0)
   if (design$kind == "ratio") {
     of_rows <- function(rows) {
-      statistic_of_rows(values[rows, , drop = FALSE], outcomes, design)
+      ratios_of_rows(values[rows, , drop = FALSE], outcomes)
     }
     rest <- split(which(place == 0), (seq_len(sum(place == 0)) - 1) %/% 1000)
     largest <- lapply(rest, function(rows) apply(of_rows(rows), 2, max))
@@ -438,8 +418,8 @@ largest_statistics <- function(values, outcomes, design, place, search, call) {
   place[kept] <- seq_along(kept)
   largest <- in_core(
     cpp_permuted_statistics(
-      values, outcomes, design$sign, place, length(kept),
-      search$options$num_threads
+      values, outcomes, outcomes$parts, design$sign, place, length(kept),
+      design$form %||% "score", search$options$num_threads
     ),
     call
   )
@@ -449,15 +429,13 @@ largest_statistics <- function(values, outcomes, design, place, search, call) {
   largest
 }
 
-# Returns p_value and fdr.
-columns_of_tests <- function(search, found, bytes, call) {
-  p <- if (search$is_welch) {
-    p_of_welch(search, call)
-  } else if (!is.null(search$levels)) {
-    p_of_ratio(search, found, call)
-  } else {
+# Returns p_value and fdr. `p` has the p-values of all points (rows) and
+# outcomes, or is NULL.
+columns_of_tests <- function(p, search, found, bytes, call) {
+  if (is.null(p) && is.null(search$levels)) {
     return(analytic_columns(search, found, bytes, call))
   }
+  p <- p %||% p_of_ratio(search, found, call)
   p[search$skip, ] <- NA
   self <- search$request$query_self
   p[cbind(self, seq_along(self))] <- NA
@@ -469,35 +447,24 @@ columns_of_tests <- function(search, found, bytes, call) {
   lapply(list(p_value = p, fdr = fdr), of_found, found$index)
 }
 
-# Returns the p-values of Welch's test for all points (rows) and outcomes.
-# Strata do not count.
-p_of_welch <- function(search, call) {
-  search$kind <- "welch"
-  levels <- if (is.null(search$levels)) {
-    t(search$queries$values) + 1
+# Returns the p-values of t or F (`statistic`) with its degrees of freedom.
+p_of_moderated <- function(forms, search) {
+  statistic <- forms$statistic
+  # Points without values have none.
+  freedom <- replace(forms$freedom, forms$freedom <= 0, NA)
+  sides <- length(unique(search$levels)) - 1
+  p <- if (search$kind == "welch") {
+    stats::pf(statistic, sides, freedom, lower.tail = FALSE)
   } else {
-    matrix(search$levels)
+    switch(
+      search$request$sign,
+      signed = stats::pt(-statistic, freedom),
+      negative = stats::pt(statistic, freedom),
+      absolute = 2 * stats::pt(-abs(statistic), freedom)
+    )
   }
-  design <- new_design(search, matrix(0L, 0, 0), NULL, NULL)
-  sides <- max(levels) - 1
-  over_all_points(search, design, call, function(values) {
-    p <- apply(levels, 2, function(level) {
-      level <- matrix(level)
-      test <- welch_of_rows(values, level)
-      p <- stats::pf(
-        test$statistic, sides, test$freedom, lower.tail = FALSE
-      )
-      # The difference of two constants has no standard error.
-      p[which(test$num_constant > 1)] <- NA
-      if (sides > 1 || search$request$sign == "absolute") {
-        return(p)
-      }
-      difference <- values %*% (level - mean(level))
-      is_on_side <- (difference > 0) == (search$request$sign == "signed")
-      ifelse(is_on_side, p / 2, 1 - p / 2)
-    })
-    matrix(p, nrow(values))
-  })
+  # Without a prior, a difference of two constants has no standard error.
+  replace(p, abs(statistic) > 1e5, NA)
 }
 
 # Returns the p-values of the F test of equal means, of covariates if there are
@@ -517,8 +484,8 @@ squared_ratios <- function(search, call) {
   search$kind <- "ratio"
   design <- new_design(search, matrix(0L, 0, 0), NULL, NULL)
   own <- outcomes_for(design, 1)
-  over_all_points(search, design, call, function(values) {
-    pmin(statistic_of_rows(values, own, design), 1)
+  over_all_points(search, design, call, function(values, rows) {
+    pmin(ratios_of_rows(values, own), 1)
   })
 }
 

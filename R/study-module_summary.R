@@ -30,10 +30,10 @@
 #' are covariates, and `p_value` assumes the same spread in all strata.
 #' * A factor may have three or more levels. Its `correlation` is then the
 #'   correlation ratio, which is never negative.
-#' * `statistic`, for factors, is Welch's t or F, whose permutations give
+#' * `statistic`, for factors, is a moderated t or F, whose permutations give
 #'   `p_adjusted`: see [test_options()].
 #' * `p_value` is analytic, and assumes values that are nearly normal under
-#'   `"pearson"` and `"bicor"`. For factors it is that of Welch's test. It is
+#'   `"pearson"` and `"bicor"`. For factors it is that of the moderated t or F. It is
 #'   valid only for a module chosen in advance.
 #' * `p_adjusted` is family-wise over all modules, by Westfall and Young's
 #'   step-down maximum over permutations of the outcome.
@@ -83,7 +83,7 @@
 #'     `size`, `variance_explained` and `hub` (name or number of a point);
 #'   * `outcomes`, if there are any: a data frame with a row for each outcome
 #'     and module. Its columns are `outcome`, `module`, `correlation`,
-#'     `statistic` (if an outcome has Welch's t or F), `p_value`, `p_adjusted`
+#'     `statistic` (if an outcome has a moderated t or F), `p_value`, `p_adjusted`
 #'     (with permutations) and `fdr`. With `unit`, there is no `p_value` and no
 #'     `fdr`. The modules with the largest |correlation| are first;
 #'   * `points`: a data frame with a row for each point in a module: `point`,

@@ -990,17 +990,19 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_permuted_statistics
-Rcpp::List cpp_permuted_statistics(Rcpp::NumericMatrix rows, Rcpp::List outcomes, std::string sign, Rcpp::IntegerVector place, int num_kept, int num_threads);
-RcppExport SEXP _fsknn_cpp_permuted_statistics(SEXP rowsSEXP, SEXP outcomesSEXP, SEXP signSEXP, SEXP placeSEXP, SEXP num_keptSEXP, SEXP num_threadsSEXP) {
+Rcpp::List cpp_permuted_statistics(Rcpp::NumericMatrix rows, Rcpp::List outcomes, Rcpp::List parts, std::string sign, Rcpp::IntegerVector place, int num_kept, std::string form, int num_threads);
+RcppExport SEXP _fsknn_cpp_permuted_statistics(SEXP rowsSEXP, SEXP outcomesSEXP, SEXP partsSEXP, SEXP signSEXP, SEXP placeSEXP, SEXP num_keptSEXP, SEXP formSEXP, SEXP num_threadsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type rows(rowsSEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type outcomes(outcomesSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type parts(partsSEXP);
     Rcpp::traits::input_parameter< std::string >::type sign(signSEXP);
     Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type place(placeSEXP);
     Rcpp::traits::input_parameter< int >::type num_kept(num_keptSEXP);
+    Rcpp::traits::input_parameter< std::string >::type form(formSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_permuted_statistics(rows, outcomes, sign, place, num_kept, num_threads));
+    rcpp_result_gen = Rcpp::wrap(cpp_permuted_statistics(rows, outcomes, parts, sign, place, num_kept, form, num_threads));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -1545,7 +1547,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_connectivities", (DL_FUNC) &_fsknn_cpp_connectivities, 4},
     {"_fsknn_cpp_preserve_modules", (DL_FUNC) &_fsknn_cpp_preserve_modules, 10},
     {"_fsknn_cpp_permute_rows", (DL_FUNC) &_fsknn_cpp_permute_rows, 1},
-    {"_fsknn_cpp_permuted_statistics", (DL_FUNC) &_fsknn_cpp_permuted_statistics, 6},
+    {"_fsknn_cpp_permuted_statistics", (DL_FUNC) &_fsknn_cpp_permuted_statistics, 8},
     {"_fsknn_cpp_plan", (DL_FUNC) &_fsknn_cpp_plan, 4},
     {"_fsknn_cpp_count_edges", (DL_FUNC) &_fsknn_cpp_count_edges, 2},
     {"_fsknn_cpp_measure_pairs", (DL_FUNC) &_fsknn_cpp_measure_pairs, 4},

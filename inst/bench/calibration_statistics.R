@@ -1,7 +1,7 @@
 # Do permuted statistics hold their level where points and outcome depend on
 # each other, but not in the mean? Groups of unequal variance, numbers on which
-# the variance of points depends, and skewed values; and what the studentized
-# statistic costs where variances are equal.
+# the variance of points depends, and skewed values. What does the studentized
+# statistic cost where variances are equal?
 #
 #   Rscript inst/bench/calibration_statistics.R [DATA SETS] [PROCESSES] [FOLDER]
 #                                               [--only=TEXT]
@@ -32,17 +32,43 @@ folder <- check_folder(word(3))
 num_points <- 2000
 permutations <- 199
 
-# Two groups, whose samples have the given standard deviations. The first 20
-# points are shifted in the first group.
-groups <- function(sizes, spreads, shift = 0, draw = rnorm) {
+# Groups, whose samples have the given standard deviations. The first 20 points
+# are shifted in the first group. `vary` has the degrees of freedom of scaled
+# inverse chi-squared distributions, from which variances come: of each point,
+# and of each point and group.
+groups <- function(sizes, spreads, shift = 0, draw = rnorm, vary = NULL) {
   group <- rep(seq_along(sizes), sizes)
   x <- matrix(draw(num_points * length(group)), num_points) *
     rep(spreads[group], each = num_points)
+  if (!is.null(vary)) {
+    scale <- scales(vary[[1]], 1)[, rep(1, length(sizes))] *
+      scales(vary[[2]], length(sizes))
+    x <- x * scale[, group]
+  }
   x[1:20, group == 1] <- x[1:20, group == 1] + shift
   list(
     x = x, outcome = factor(letters[group]),
     true = if (shift != 0) 1:20
   )
+}
+
+# Standard deviations of points (rows) around 1.
+scales <- function(freedom, num) {
+  if (freedom == Inf) {
+    return(matrix(1, num_points, num))
+  }
+  sqrt(freedom / matrix(rchisq(num_points * num, freedom), num_points)) /
+    exp((log(freedom / 2) - digamma(freedom / 2)) / 2)
+}
+
+# Three factors explain half of the variance of all points.
+with_factors <- function(data) {
+  num <- ncol(data$x)
+  factors <- matrix(rnorm(3 * num), 3)
+  loadings <- matrix(rnorm(3 * num_points), num_points) / sqrt(3)
+  spread <- c(a = 3, b = 1)[as.character(data$outcome)]
+  data$x <- data$x + loadings %*% factors * rep(spread, each = num_points)
+  data
 }
 
 # Skewed values with mean 0.
@@ -98,6 +124,27 @@ designs <- list(
   "20 and 20, standard deviations 3 and 1" = function() {
     groups(c(20, 20), c(3, 1))
   },
+  "10 and 10, standard deviations 3 and 1" = function() {
+    groups(c(10, 10), c(3, 1))
+  },
+  "10 and 10, equal" = function() groups(c(10, 10), c(1, 1)),
+  "20 and 20, equal" = function() groups(c(20, 20), c(1, 1)),
+  "8 and 32, standard deviations 3 and 1, points differ" = function() {
+    groups(c(8, 32), c(3, 1), vary = c(4, Inf))
+  },
+  "8 and 32, standard deviations 3 and 1, points differ by group" =
+    function() groups(c(8, 32), c(3, 1), vary = c(4, 10)),
+  "20 and 20, standard deviations 3 and 1, points differ by group" =
+    function() groups(c(20, 20), c(3, 1), vary = c(4, 10)),
+  "8 and 32, equal, points differ by group" = function() {
+    groups(c(8, 32), c(1, 1), vary = c(4, 10))
+  },
+  "8 and 32, equal, points differ only by group" = function() {
+    groups(c(8, 32), c(1, 1), vary = c(Inf, 4))
+  },
+  "8 and 32, standard deviations 3 and 1, three factors" = function() {
+    with_factors(groups(c(8, 32), c(3, 1)))
+  },
   "40 and 160, standard deviations 3 and 1" = function() {
     groups(c(40, 160), c(3, 1))
   },
@@ -144,6 +191,18 @@ designs <- list(
   "numbers, 40 samples, equal" = function() numbers(40, function(y) 1 + 0 * y),
   "power: 8 and 32, equal, shift 1.8" = function() {
     groups(c(8, 32), c(1, 1), 1.8)
+  },
+  "power: 8 and 32, equal, points differ, shift 1.8" = function() {
+    groups(c(8, 32), c(1, 1), 1.8, vary = c(4, Inf))
+  },
+  "power: 8 and 32, equal, points differ by group, shift 1.8" = function() {
+    groups(c(8, 32), c(1, 1), 1.8, vary = c(4, 10))
+  },
+  "power: 8 and 32, standard deviations 3 and 1, shift 5" = function() {
+    groups(c(8, 32), c(3, 1), 5)
+  },
+  "power: 10 and 10, equal, shift 2.2" = function() {
+    groups(c(10, 10), c(1, 1), 2.2)
   },
   "power: 20 and 20, equal, shift 1.4" = function() {
     groups(c(20, 20), c(1, 1), 1.4)
@@ -196,6 +255,7 @@ chosen <- designs_to_run(designs)
 columns <- paste0(
   rep(c("one", "family", "any_fdr", "found"), each = 2), c("_r", "_t")
 )
+# Each row is stored at once, so that a run that is cut short leaves its rows.
 rows <- lapply(names(chosen), function(name) {
   began <- proc.time()
   sets <- over_sets(num_sets, processes, 0, function(set) one_set(name, set))
@@ -206,22 +266,22 @@ rows <- lapply(names(chosen), function(name) {
     name, ": family-wise ", means[["family_r"]], ", ", means[["family_t"]],
     "; ", signif(seconds / num_sets, 2), " CPU seconds a set"
   )
-  data.frame(
-    design = name, t(means[columns]),
+  row <- data.frame(
+    design = name, t(signif(means[columns], 3)),
     from = stats::qbinom(0.025, num_sets, 0.05) / num_sets,
     to = stats::qbinom(0.975, num_sets, 0.05) / num_sets,
     data_sets = num_sets, points = num_points, permutations = permutations,
-    machine = paste(parallel::detectCores(), "cores, CPU"),
+    machine = paste(processes, if (processes == 1) "core," else "cores,", "CPU"),
     date = format(Sys.Date())
   )
+  row[c("from", "to")] <- signif(row[c("from", "to")], 3)
+  store_designs(folder, "calibration-statistics.csv", row, names(designs))
+  row
 })
 table <- do.call(rbind, rows)
-numbers <- vapply(table, is.double, NA)
-table[numbers] <- lapply(table[numbers], signif, 3)
 
 print(table[1:9], right = FALSE, row.names = FALSE)
 cat(
   num_sets, "data sets each;", num_points, "points;", permutations,
   "permutations; 95% between", table$from[[1]], "and", table$to[[1]], "\n"
 )
-store_designs(folder, "calibration-statistics.csv", table, names(designs))

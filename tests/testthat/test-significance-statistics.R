@@ -23,13 +23,134 @@ naive_step_down <- function(observed, null) {
   cummax(steps)[order(order)]
 }
 
-# The normal score of Welch's t with its degrees of freedom (Wallace 1959).
-naive_score <- function(x, y) {
-  test <- stats::t.test(x, y)
-  t <- test$statistic[[1]]
-  freedom <- test$parameter[[1]]
-  sign(t) * (8 * freedom + 1) / (8 * freedom + 3) *
-    sqrt(freedom * log(1 + t^2 / freedom))
+# The prior of variances by the moments of their logarithms. `total` is that of
+# the mean that they are relative to.
+naive_prior <- function(variances, freedom, total = Inf) {
+  bias <- function(d) if (d == Inf) 0 else digamma(d / 2) - log(d / 2)
+  spread <- function(d) if (d == Inf) 0 else trigamma(d / 2)
+  logs <- log(pmax(variances, 1e-5))
+  excess <- stats::var(logs) - spread(freedom) + spread(total)
+  if (excess <= 0) {
+    return(list(freedom = Inf, scale = mean(variances)))
+  }
+  half <- exp(stats::uniroot(
+    function(y) log(trigamma(exp(y)) / excess), log(c(1e-4, 1e9)), tol = 1e-14
+  )$root)
+  list(freedom = 2 * half, scale = exp(
+    mean(logs) - bias(freedom) + bias(total) + bias(2 * half)
+  ))
+}
+
+naive_moderated <- function(variances, freedom, prior) {
+  if (prior$freedom == Inf) {
+    return(prior$scale + 0 * variances)
+  }
+  (prior$freedom * prior$scale + freedom * variances) /
+    (prior$freedom + freedom)
+}
+
+# 1 / standard deviation of each sample over all rows: residuals of weighted
+# regressions, whose variance is that of their row.
+naive_root <- function(x, model) {
+  spread <- rep(1, ncol(x))
+  for (step in 1:5) {
+    fits <- apply(x, 1, function(row) {
+      fit <- stats::lm.wfit(as.matrix(model), row, 1 / spread)
+      left <- fit$residuals / sqrt(spread)
+      left^2 / sum(left^2)
+    })
+    leverage <- stats::hat(as.matrix(model) / sqrt(spread), FALSE)
+    spread <- spread * rowMeans(fits) / (1 - leverage)
+    spread <- spread / mean(spread)
+  }
+  prior <- naive_prior(spread, nrow(x))
+  1 / sqrt(naive_moderated(spread, nrow(x), prior))
+}
+
+# The moderated t of each row in its regression on y and `design`, and its
+# degrees of freedom. It has a variance for each of `levels`, or HC2.
+naive_t <- function(x, y, levels = NULL, design = NULL, root = NULL) {
+  reduced <- cbind(rep(1, length(y)), design)
+  root <- if (is.null(root)) naive_root(x, reduced) else root
+  model <- cbind(reduced, y) * root
+  x <- x * rep(root, each = nrow(x))
+  slopes <- solve(crossprod(model), t(model))[ncol(model), ]
+  off <- diag(length(y)) - model %*% solve(crossprod(model), t(model))
+  residuals <- x %*% off
+  total <- length(y) - ncol(model)
+  all <- rowSums(residuals^2) / total
+  parts <- if (is.null(levels)) {
+    weight <- slopes^2 / diag(off)
+    square <- off %*% (weight * off)
+    list(list(
+      sum = drop(residuals^2 %*% weight), scale = sum(weight * diag(off)),
+      freedom = sum(diag(square))^2 / sum(square^2)
+    ))
+  } else {
+    lapply(unique(levels), function(level) {
+      here <- levels == level
+      freedom <- sum(diag(off)[here])
+      scale <- sum(slopes[here]^2)
+      list(
+        sum = rowSums(residuals[, here]^2) / freedom * scale, scale = scale,
+        freedom = freedom
+      )
+    })
+  }
+  variances <- lapply(parts, function(part) {
+    ratios <- part$sum / part$scale / all
+    prior <- naive_prior(ratios, part$freedom, total)
+    moderated <- naive_moderated(ratios, part$freedom, prior)
+    list(
+      variance = part$scale * all * moderated,
+      freedom = part$freedom + prior$freedom
+    )
+  })
+  variance <- Reduce(`+`, lapply(variances, `[[`, "variance"))
+  shares <- lapply(variances, function(part) part$variance^2 / part$freedom)
+  list(
+    t = drop(x %*% slopes) / sqrt(variance),
+    freedom = pmin(total, variance^2 / Reduce(`+`, shares))
+  )
+}
+
+# Its normal score (Wallace 1959).
+naive_score <- function(...) {
+  of <- naive_t(...)
+  sign(of$t) * (8 * of$freedom + 1) / (8 * of$freedom + 3) *
+    sqrt(of$freedom * log(1 + of$t^2 / of$freedom))
+}
+
+# Welch's F with moderated variances, and its score.
+naive_f <- function(x, levels, root = naive_root(x, rep(1, ncol(x)))) {
+  levels <- as.integer(levels)
+  num <- max(levels)
+  counts <- tabulate(levels)
+  inside <- outer(levels, seq_len(num), `==`) * root^2
+  weights <- colSums(inside)
+  means <- (x %*% inside) / rep(weights, each = nrow(x))
+  sums <- (x - means[, levels])^2 %*% inside
+  total <- length(levels) - num
+  all <- rowSums(sums) / total
+  of_prior <- double(num)
+  for (level in seq_len(num)) {
+    ratios <- sums[, level] / (counts[[level]] - 1) / all
+    prior <- naive_prior(ratios, counts[[level]] - 1, total)
+    of_prior[[level]] <- prior$freedom
+    sums[, level] <- all * naive_moderated(ratios, counts[[level]] - 1, prior)
+  }
+  w <- rep(weights, each = nrow(x)) / sums
+  centre <- rowSums(w * means) / rowSums(w)
+  apart <- rowSums(
+    (1 - w / rowSums(w))^2 / rep(counts - 1 + of_prior, each = nrow(x))
+  )
+  f <- rowSums(w * (means - centre)^2) / (num - 1) /
+    (1 + 2 * (num - 2) / (num^2 - 1) * apart)
+  freedom <- pmin(total, (num^2 - 1) / 3 / apart)
+  list(
+    f = f, p = stats::pf(f, num - 1, freedom, lower.tail = FALSE),
+    score = (freedom + (num - 1) / 2 - 1) * log(1 + (num - 1) * f / freedom)
+  )
 }
 
 ask_data <- function(data, ...) {
@@ -37,59 +158,28 @@ ask_data <- function(data, ...) {
   nearest_to(data$x, permutations = 60, backend = "cpu", ...)
 }
 
-# The slope of each row in its regression on y and `design`, divided by its
-# standard error HC2, from the definitions.
-naive_robust_t <- function(x, y, design = NULL, weights = rep(1, length(y))) {
-  apply(x, 1, function(row) {
-    root <- sqrt(weights)
-    model <- cbind(y, 1, design) * root
-    inverse <- solve(crossprod(model))
-    residuals <- row * root - model %*% inverse %*% crossprod(model, row * root)
-    leverage <- rowSums((model %*% inverse) * model)
-    meat <- crossprod(model * as.vector(residuals / sqrt(1 - leverage)))
-    slope <- (inverse %*% crossprod(model, row * root))[[1]]
-    slope / sqrt((inverse %*% meat %*% inverse)[1, 1])
-  })
-}
-
-test_that("two levels have Welch's t, its p-value and step-down", {
+test_that("two levels have a moderated t, its p-value and step-down", {
   data <- group_data()
   x <- data$x
-  test <- function(group) {
-    apply(x, 1, function(row) {
-      unlist(stats::t.test(
-        row[group == "ill"], row[group == "well"]
-      )[c("statistic", "p.value")])
-    })
-  }
-  expected <- test(data$two)
-  score <- function(group) {
-    apply(x, 1, function(row) {
-      naive_score(row[group == "ill"], row[group == "well"])
-    })
-  }
-  own <- score(data$two)
-  null <- apply(drawn_by(4, 21, 60), 2, function(by) score(data$two[by]))
+  of <- function(by, f) f(x, (data$two == "ill")[by] + 0, data$two[by])
+  expected <- of(1:21, naive_t)
+  own <- of(1:21, naive_score)
+  null <- apply(drawn_by(4, 21, 60), 2, of, naive_score)
   for (sign in c("signed", "absolute", "negative")) {
     nearer <- function(t) {
       switch(sign, signed = t, absolute = abs(t), negative = -t)
     }
     for (k in c(3, 40)) {
       found <- ask_data(data, outcome = data$two, k = k, sign = sign)
-      expect_equal(found$statistic, unname(expected[1, found$index]))
+      expect_equal(found$statistic, unname(expected$t[found$index]))
       adjusted <- naive_step_down(nearer(own), nearer(null))
       expect_equal(found$p_adjusted, adjusted[found$index])
       expect_equal(
         unname(drop(attr(found, "null"))), apply(nearer(null), 2, max)
       )
     }
-    sides <- c(absolute = "two.sided", signed = "greater", negative = "less")
-    p <- apply(x, 1, function(row) {
-      stats::t.test(
-        row[data$two == "ill"], row[data$two == "well"],
-        alternative = sides[[sign]]
-      )$p.value
-    })
+    p <- stats::pt(-nearer(expected$t), expected$freedom) *
+      if (sign == "absolute") 2 else 1
     expect_equal(found$p_value, unname(p[found$index]))
     expect_equal(found$fdr, unname(stats::p.adjust(p, "BH")[found$index]))
   }
@@ -106,30 +196,26 @@ test_that("two levels have Welch's t, its p-value and step-down", {
   expect_identical(logical, ask_data(data, outcome = data$two, k = 9))
 })
 
-test_that("three levels have Welch's F and the correlation ratio", {
+test_that("three levels have a moderated F and the correlation ratio", {
   data <- group_data()
   x <- data$x
   group <- data$three
-  test <- function(group) {
-    apply(x, 1, function(row) {
-      unlist(stats::oneway.test(row ~ group)[c("statistic", "p.value")])
-    })
-  }
-  expected <- test(group)
+  expected <- naive_f(x, group)
   ratio <- apply(x, 1, function(row) {
     sqrt(summary(stats::lm(row ~ group))$r.squared)
   })
   drawn <- drawn_by(4, 21, 60)
-  null <- apply(drawn, 2, function(by) test(group[by])[1, ])
+  null <- apply(drawn, 2, function(by) naive_f(x, group[by])$score)
   for (k in c(4, 40)) {
     found <- ask_data(data, outcome = group, k = k, sign = "absolute")
     expect_identical(found$index, order(-ratio)[seq_len(k)])
     expect_equal(found$correlation, unname(ratio[found$index]))
     expect_equal(found$distance, 1 - found$correlation)
-    expect_equal(found$statistic, unname(expected[1, found$index]))
-    expect_equal(found$p_value, unname(expected[2, found$index]))
-    adjusted <- naive_step_down(expected[1, ], null)
+    expect_equal(found$statistic, unname(expected$f[found$index]))
+    expect_equal(found$p_value, unname(expected$p[found$index]))
+    adjusted <- naive_step_down(expected$score, null)
     expect_equal(found$p_adjusted, adjusted[found$index])
+    expect_equal(unname(drop(attr(found, "null"))), apply(null, 2, max))
   }
   # The correlation ratio, with covariates and weights, too.
   age <- data$y
@@ -214,22 +300,34 @@ test_that("slopes have a robust standard error in every design", {
   )
   for (case in cases) {
     weights <- if (is.null(case$weights)) rep(1, 21) else case$weights
+    given <- if (!is.null(case$weights)) sqrt(weights)
     root <- if (is.null(case$root)) rep(1, 21) else case$root
-    for (y in list(data$y, (data$two == "ill") + 0)) {
-      t_of <- function(y) naive_robust_t(x, y, case$design, weights)
-      observed <- t_of(y)
+    for (y in list(data$y, data$two)) {
+      num <- if (is.factor(y)) (y == "ill") + 0 else y
+      # With weights, groups have HC2, too.
+      levels_by <- function(by) {
+        if (is.factor(y) && is.null(case$weights)) num[by]
+      }
+      observed <- naive_score(x, num, levels_by(1:21), case$design, given)
       residuals <- if (is.null(case$arguments$adjust)) {
-        y
+        num
       } else {
-        stats::lm.wfit(cbind(1, case$design), y, weights)$residuals
+        stats::lm.wfit(cbind(1, case$design), num, weights)$residuals
       }
       null <- apply(case$drawn, 2, function(by) {
-        t_of((residuals * root)[by] / root)
+        naive_score(
+          x, (residuals * root)[by] / root, levels_by(by), case$design, given
+        )
       })
       found <- do.call(ask_data, c(list(
         data, outcome = y, k = 7, sign = "absolute", statistic = "studentized"
       ), case$arguments))
-      expect_equal(found$statistic, unname(observed[found$index]))
+      own <- naive_t(x, num, levels_by(1:21), case$design, given)
+      expect_equal(found$statistic, unname(own$t[found$index]))
+      if (is.null(given)) {
+        p <- 2 * stats::pt(-abs(own$t), own$freedom)
+        expect_equal(found$p_value, unname(p[found$index]))
+      }
       adjusted <- naive_step_down(abs(observed), abs(null))
       expect_equal(found$p_adjusted, adjusted[found$index])
     }
@@ -247,25 +345,17 @@ test_that("slopes have a robust standard error in every design", {
   expect_identical(ask(weights), ask(rev(weights)))
 })
 
-test_that("units have Welch's test of their means", {
+test_that("units have the moderated t of their means", {
   data <- group_data()
   unit <- rep(1:9, c(1, 2, 3, 4, 2, 3, 2, 2, 2))
   means <- t(rowsum(t(data$x), unit) / as.vector(table(unit)))
   of_unit <- factor(rep(c("ill", "well"), c(4, 5)))
   found <- ask_data(data, outcome = of_unit[unit], unit = unit, k = 5)
-  welch <- function(group) {
-    apply(means, 1, function(row) {
-      naive_score(row[group == "well"], row[group == "ill"])
-    })
-  }
-  observed <- welch(of_unit)
-  expect_equal(found$statistic, apply(means[found$index, ], 1, function(row) {
-    stats::t.test(
-      row[of_unit == "well"], row[of_unit == "ill"]
-    )$statistic[[1]]
-  }), ignore_attr = TRUE)
+  of <- function(by, f) f(means, (of_unit == "well")[by] + 0, of_unit[by])
+  observed <- of(1:9, naive_score)
+  expect_equal(found$statistic, unname(of(1:9, naive_t)$t[found$index]))
   expect_null(found$p_value)
-  null <- apply(drawn_by(4, 9, 60), 2, function(by) welch(of_unit[by]))
+  null <- apply(drawn_by(4, 9, 60), 2, of, naive_score)
   expect_equal(found$p_adjusted, naive_step_down(observed, null)[found$index])
   # Three levels, and all relabellings of few units.
   levels <- factor(rep(c("a", "b", "c"), each = 2))[c(1:6, 6, 6, 6)]
@@ -277,7 +367,7 @@ test_that("units have Welch's test of their means", {
   expect_equal(attr(found, "smallest_p"), 6 / 90)
   means <- t(rowsum(t(data$x), few) / as.vector(table(few)))
   of <- levels[1:6]
-  f <- apply(means, 1, function(row) stats::oneway.test(row ~ of)$statistic)
+  f <- naive_f(means, of)$f
   expect_equal(found$statistic, unname(f[found$index]))
 })
 
@@ -288,10 +378,8 @@ test_that("one family has the largest statistic of all outcomes", {
     data, outcome = outcomes, k = 4, family = "call", sign = "absolute"
   )
   score <- function(outcome) {
-    group <- as.integer(factor(outcome))
-    abs(apply(data$x, 1, function(row) {
-      naive_score(row[group == 2], row[group == 1])
-    }))
+    group <- as.integer(factor(outcome)) - 1
+    abs(naive_score(data$x, group, group))
   }
   largest <- apply(drawn_by(4, 21, 60), 2, function(by) {
     max(vapply(outcomes, function(outcome) max(score(outcome[by])), 0))
@@ -342,7 +430,7 @@ test_that("points are no matter: blocks, metafeatures, a file, a point itself", 
   search <- fsknn:::new_search(
     x, options, k = 4, outcome = rep(0:1, 6), correlation = TRUE
   )
-  search[c("kind", "is_factor", "is_welch")] <- list("robust", TRUE, TRUE)
+  search[c("kind", "is_factor", "has_p")] <- list("robust", TRUE, TRUE)
   judged <- lapply(c(2^28, 5000), function(bytes) {
     fsknn:::judge_nearest(search, drawn_by(11, 12, 70), bytes)
   })
@@ -355,10 +443,71 @@ test_that("points are no matter: blocks, metafeatures, a file, a point itself", 
   expect_true(all(is.finite(of_point$statistic)))
   # Constant points have no statistic.
   flat <- rbind(1, x)
-  found <- nearest_to(
+  expect_warning(found <- nearest_to(
     flat, outcome = two, k = 300, constant = "isolate", permutations = 20
-  )
+  ), NA)
   expect_false(anyNA(found$statistic))
+})
+
+test_that("the prior is limma's", {
+  set.seed(1)
+  for (freedom in c(3, 7.5, 40)) {
+    for (of_prior in c(0.5, 4, 30, Inf)) {
+      scale <- if (of_prior == Inf) 1 else of_prior / rchisq(300, of_prior)
+      variances <- scale * rchisq(300, freedom) / freedom
+      moments <- fsknn:::moments_of(variances)
+      own <- lapply(fsknn:::variance_prior(moments, freedom, Inf), drop)
+      expect_equal(own, naive_prior(variances, freedom), tolerance = 1e-8)
+      skip_if_not_installed("limma")
+      expect_equal(
+        own, stats::setNames(
+          rev(limma::fitFDist(variances, freedom)), c("freedom", "scale")
+        ),
+        tolerance = 1e-8
+      )
+    }
+  }
+})
+
+test_that("some of many points give priors and weights", {
+  x <- random_matrix(2100, 10, seed = 3)
+  ask <- function(x) {
+    found <- nearest_to(
+      x, outcome = rep(1:2, c(4, 6)) == 1, k = nrow(x), sign = "absolute",
+      permutations = 0
+    )
+    found$statistic[order(found$index)]
+  }
+  even <- seq(2, 2100, 2)
+  expect_equal(ask(x)[even], ask(x[even, ]))
+})
+
+test_that("one point has Welch's t, as it has no prior", {
+  data <- group_data()
+  row <- data$x[3, , drop = FALSE]
+  found <- nearest_to(row, outcome = data$two, k = 1, permutations = 5)
+  expect_equal(found$statistic, stats::t.test(
+    row[data$two == "ill"], row[data$two == "well"]
+  )$statistic[[1]])
+})
+
+test_that("the header of several outcomes counts the samples of all", {
+  data <- group_data()
+  found <- suppressMessages(nearest_to(
+    data$x, k = 2, outcome = list(a = replace(data$y, 2:3, NA), b = data$y)
+  ))
+  expect_match(
+    utils::capture.output(print(found))[[1]], "of 19 to 21 features"
+  )
+})
+
+test_that("a level without variance has that of the prior", {
+  data <- group_data()
+  data$x[1, data$two == "ill"] <- 2
+  own <- naive_t(data$x, (data$two == "ill") + 0, data$two)$t
+  found <- ask_data(data, outcome = data$two, k = 40, sign = "absolute")
+  expect_equal(found$statistic, unname(own[found$index]))
+  expect_lt(abs(own[[1]]), 10)
 })
 
 test_that("samples that lack an outcome are left out for it", {
@@ -426,10 +575,8 @@ test_that("samples that lack an outcome are left out for it", {
   )
   expect_equal(found$p_adjusted, expected$p_adjusted)
   three <- modules(outcomes["three"])$outcomes
-  f <- apply(both$eigengenes[, -c(1, 9)], 1, function(row) {
-    stats::oneway.test(row ~ data$three[-c(1, 9)])$p.value
-  })
-  expect_equal(three$p_value, unname(f[three$module]))
+  p <- naive_f(both$eigengenes[, -c(1, 9)], data$three[-c(1, 9)], rep(1, 19))$p
+  expect_equal(three$p_value, unname(p[three$module]))
 })
 
 test_that("messages, prints and errors say what is permuted", {
@@ -497,22 +644,25 @@ test_that("messages, prints and errors say what is permuted", {
   )
 })
 
-test_that("levels without variance give no p-value of Welch's test", {
+test_that("levels without variance give no p-value without a prior", {
   noise <- matrix(stats::qnorm(((1:27 * 5) %% 28) / 28), 3)
   x <- rbind(rep(c(0, 0, 0, 0, 1, 1, 1, 1, 1)), rep(0:2, c(3, 3, 3)), noise)
-  ask <- function(outcome, x) {
+  ask <- function(x) {
     found <- nearest_to(
-      x, outcome = outcome, k = nrow(x), sign = "absolute", permutations = 0
+      x, outcome = gl(3, 3), k = nrow(x), sign = "absolute", permutations = 0
     )
     found$p_value[order(found$index)]
   }
-  expect_equal(is.na(ask(gl(3, 3), x)), c(TRUE, TRUE, FALSE, FALSE, FALSE))
-  expect_equal(
-    ask(gl(2, 4), rbind(c(0, 0, 0, 0, 1, 1, 1, 1), noise[, -9])),
-    c(NA, apply(noise[, -9], 1, function(row) {
-      stats::t.test(row[1:4], row[5:8])$p.value
-    }))
-  )
+  expect_identical(ask(x[2, , drop = FALSE]), NA_real_)
+  expect_equal(ask(x[-2, ]), naive_f(x[-2, ], gl(3, 3), rep(1, 9))$p)
+  two <- c(0, 0, 0, 0, 1, 1, 1, 1)
+  of_two <- function(row) {
+    nearest_to(rbind(row), outcome = two == 1, k = 1, permutations = 0)$p_value
+  }
+  expect_identical(of_two(two), NA_real_)
+  expect_equal(of_two(noise[1, -9]), stats::t.test(
+    noise[1, 5:8], noise[1, 1:4], alternative = "greater"
+  )$p.value)
 })
 
 test_that("an outcome has the same tests alone and beside others", {

@@ -6,25 +6,50 @@
 
 #include "core/base/pieces.hpp"
 
+// The products are compiled for several instruction sets, of which the loader
+// chooses one. This needs indirect functions of the GNU C library.
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && \
+    defined(__GNUC__) && !defined(__clang__)
+#define FSKNN_CLONES \
+  __attribute__((target_clones("avx512f", "arch=haswell", "default")))
+#else
+#define FSKNN_CLONES
+#endif
+
 namespace fsknn {
 namespace {
 
-// A tile has four rows and four outcomes. One sum of each, or two sums of two
-// rows, stay in 16 registers of two doubles, which each processor has.
-constexpr std::int64_t kTileRows = 4;
+// A tile has eight rows, which are lanes of vectors, and four outcomes.
+constexpr std::int64_t kTileRows = 8;
 constexpr std::int64_t kTileOutcomes = 4;
-using Two = double __attribute__((vector_size(16)));
-using Four = std::array<Two, 2>;
-static_assert(kTileOutcomes == 4, "Four holds one number of each outcome");
+using TileRows = double __attribute__((vector_size(8 * kTileRows)));
+using Sums = std::array<std::array<double, kTileRows>, kTileOutcomes>;
+
+/// Sums values times factors over samples. values: [num_samples x kTileRows];
+/// factors: [num_samples x kTileOutcomes].
+FSKNN_CLONES void add_up(const double* values, const double* factors,
+                         std::int64_t num_samples, double* out) {
+  TileRows sums[kTileOutcomes] = {};
+  for (std::int64_t f = 0; f < num_samples; ++f) {
+    TileRows value;
+    __builtin_memcpy(&value, values + f * kTileRows, sizeof value);
+    // Without unrolling, the sums would be in memory.
+#pragma GCC unroll 4
+    for (std::int64_t one = 0; one < kTileOutcomes; ++one)
+      sums[one] += value * factors[f * kTileOutcomes + one];
+  }
+  __builtin_memcpy(out, sums, sizeof sums);
+}
 
 /// The values of a tile's rows, and which of them there are.
 struct RowTile {
   std::array<std::int64_t, kTileRows> row{};
-  int count = 0;
-  const double* values = nullptr;  ///< [num_samples x kTileRows]
+  std::size_t count = 0;
+  const double* values = nullptr;   ///< [num_samples x kTileRows]
+  const double* squares = nullptr;  ///< of the values
 };
 
-/// Rows that count, in tiles.
+/// TileRows that count, in tiles.
 class RowTiles {
  public:
   RowTiles(const PointRows& rows, const int* place)
@@ -32,24 +57,29 @@ class RowTiles {
     for (std::int64_t row = 0; row < rows.num_rows; ++row)
       if (place[row] > -2) rows_.push_back(row);
     const std::int64_t tiles = size();
-    values_.resize(static_cast<std::size_t>(tiles * kTileRows * num_samples_));
+    values_.resize(
+        static_cast<std::size_t>(2 * tiles * kTileRows * num_samples_));
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
-      double* to = values_.data() + tile * kTileRows * num_samples_;
+      double* to = values_.data() + 2 * tile * kTileRows * num_samples_;
       for (std::int64_t one = 0; one < kTileRows; ++one) {
         const std::int64_t row = row_at(tile, one);
-        for (std::int64_t f = 0; f < num_samples_; ++f)
-          to[f * kTileRows + one] = rows.values[f * rows.num_rows + row];
+        for (std::int64_t f = 0; f < num_samples_; ++f) {
+          const double value = rows.values[f * rows.num_rows + row];
+          to[f * kTileRows + one] = value;
+          to[(num_samples_ + f) * kTileRows + one] = value * value;
+        }
       }
     }
   }
   std::int64_t size() const { return (count() + kTileRows - 1) / kTileRows; }
   RowTile operator()(std::int64_t tile) const {
     RowTile out;
-    out.count =
-        static_cast<int>(std::min(kTileRows, count() - tile * kTileRows));
+    out.count = static_cast<std::size_t>(
+        std::min(kTileRows, count() - tile * kTileRows));
     for (std::int64_t one = 0; one < kTileRows; ++one)
       out.row[static_cast<std::size_t>(one)] = row_at(tile, one);
-    out.values = values_.data() + tile * kTileRows * num_samples_;
+    out.values = values_.data() + 2 * tile * kTileRows * num_samples_;
+    out.squares = out.values + kTileRows * num_samples_;
     return out;
   }
 
@@ -66,304 +96,314 @@ class RowTiles {
   std::vector<double> values_;
 };
 
-/// Sums over samples of a tile: of values, and of squares, each with other
-/// factors of the outcomes.
-template <int kSums>
-struct Sums {
-  std::array<std::array<std::array<double, kTileOutcomes>, kSums>, kTileRows>
-      of;
-};
-
-/// factors: [num_samples x kSums x kTileOutcomes]. Writes rows from `start` on.
-template <int kSums, int kRows>
-void add_up_rows(std::size_t start, const double* values, const double* factors,
-                 std::int64_t num_samples, Sums<kSums>& out) {
-  std::array<std::array<Four, kSums>, kRows> sums{};
-  for (std::int64_t f = 0; f < num_samples; ++f) {
-    const double* value = values + f * kTileRows + start;
-    const double* factor = factors + f * kSums * kTileOutcomes;
-    // Without unrolling, the sums would be in memory.
-#pragma GCC unroll 4
-    for (std::size_t row = 0; row < kRows; ++row) {
-#pragma GCC unroll 4
-      for (std::size_t sum = 0; sum < kSums; ++sum) {
-        const double x = sum == 1 ? value[row] * value[row] : value[row];
-        const Two both = {x, x};
-#pragma GCC unroll 4
-        for (std::size_t half = 0; half < 2; ++half) {
-          const double* at = factor + sum * kTileOutcomes + 2 * half;
-          sums[row][sum][half] += both * Two{at[0], at[1]};
-        }
-      }
-    }
-  }
-  for (std::size_t row = 0; row < kRows; ++row)
-    for (std::size_t sum = 0; sum < kSums; ++sum)
-      for (std::size_t one = 0; one < kTileOutcomes; ++one)
-        out.of[start + row][sum][one] = sums[row][sum][one / 2][one % 2];
-}
-
-void add_up(const double* values, const double* factors,
-            std::int64_t num_samples, Sums<1>& out) {
-  add_up_rows<1, 4>(0, values, factors, num_samples, out);
-}
-
-void add_up(const double* values, const double* factors,
-            std::int64_t num_samples, Sums<2>& out) {
-  add_up_rows<2, 2>(0, values, factors, num_samples, out);
-  add_up_rows<2, 2>(2, values, factors, num_samples, out);
-}
-
-/// The number of an outcome of a tile. The last one fills the last tile.
-std::int64_t outcome_at(std::int64_t first, std::size_t one,
-                        const LargestStatistics& out) {
-  return std::min(first + static_cast<std::int64_t>(one), out.num_outcomes - 1);
-}
-
-/// Takes the statistics of tiles of four outcomes from `first` on.
+/// Takes the statistics, or the moments of variances, of tiles of four outcomes
+/// from `first` on.
 class Taker {
  public:
-  explicit Taker(const LargestStatistics& out) : out_(out) {}
+  Taker(const VarianceParts& parts, const LargestStatistics& out)
+      : parts_(parts), out_(out) {}
   void begin(std::int64_t first) {
     first_ = first;
     for (std::size_t one = 0; one < kTileOutcomes; ++one)
-      largest_[one] = out_.largest[outcome_at(first, one, out_)];
+      largest_[one] = out_.largest[outcome(one)];
   }
+  /// The number of an outcome of a tile. The last one fills the last tile.
+  std::int64_t outcome(std::size_t one) const {
+    return std::min(first_ + static_cast<std::int64_t>(one),
+                    out_.num_outcomes - 1);
+  }
+  bool has_moments() const { return out_.moments != nullptr; }
+
   void take(std::int64_t row, std::size_t one, double statistic) {
     const int place = out_.place[row];
-    if (place < 0) {
+    if (place < 0)
       largest_[one] = std::max(largest_[one], statistic);
-    } else if (first_ + static_cast<std::int64_t>(one) < out_.num_outcomes) {
-      out_.kept[(first_ + static_cast<std::int64_t>(one)) * out_.num_kept +
-                place] = statistic;
-    }
+    else if (is_there(one))
+      out_.kept[outcome(one) * out_.num_kept + place] = statistic;
   }
-  /// Does the pair count, whose statistic is at most this in magnitude?
-  bool counts(std::int64_t row, std::size_t one, double most) const {
-    return out_.place[row] >= 0 || !(most <= largest_[one]);
+  double largest(std::size_t one) const { return largest_[one]; }
+  bool is_kept(std::int64_t row) const { return out_.place[row] >= 0; }
+  /// `sum` is that of a part, and `all` that of all squares.
+  void take_moments(std::size_t one, int part, double sum, double all) const {
+    if (!is_there(one) || all < kLeastVariance) return;
+    const std::int64_t at = outcome(one) * parts_.num_parts + part;
+    const double ratio =
+        std::max(sum, 0.0) / all * parts_.freedom / parts_.expected[at];
+    const double log = std::log(std::max(ratio, kLeastRatio));
+    double* to = out_.moments + 4 * at;
+    to[0] += 1.0;
+    to[1] += ratio;
+    to[2] += log;
+    to[3] += log * log;
   }
-  void finish() {
-    for (std::size_t one = 0; one < kTileOutcomes; ++one) {
-      const std::int64_t at = first_ + static_cast<std::int64_t>(one);
-      if (at < out_.num_outcomes)
-        out_.largest[at] = std::max(out_.largest[at], largest_[one]);
-    }
+  void finish() const {
+    for (std::size_t one = 0; one < kTileOutcomes; ++one)
+      if (is_there(one))
+        out_.largest[outcome(one)] =
+            std::max(out_.largest[outcome(one)], largest_[one]);
   }
 
  private:
+  bool is_there(std::size_t one) const {
+    return first_ + static_cast<std::int64_t>(one) < out_.num_outcomes;
+  }
+
+  const VarianceParts& parts_;
   const LargestStatistics& out_;
   std::int64_t first_ = 0;
   std::array<double, kTileOutcomes> largest_{};
 };
 
-class RobustWorker {
+/// A moderated part of a variance, and its share of the inverse degrees of
+/// freedom (Satterthwaite).
+struct ModeratedPart {
+  double variance, share;
+};
+ModeratedPart moderated(const VarianceParts& parts, std::int64_t at, double sum,
+                        double all) {
+  const double variance =
+      parts.of_prior[at] * all + parts.of_sum[at] * std::max(sum, 0.0);
+  return {variance, variance * variance / parts.of_freedom[at]};
+}
+
+class SlopeWorker {
  public:
-  RobustWorker(std::int64_t num_samples, const RobustOutcomes& outcomes,
-               const LargestStatistics& out)
+  SlopeWorker(std::int64_t num_samples, const SlopeOutcomes& outcomes,
+              const VarianceParts& parts, const LargestStatistics& out)
       : num_samples_(num_samples),
         outcomes_(outcomes),
+        parts_(parts),
         out_(out),
-        taker_(out),
+        taker_(parts, out),
         slope_(static_cast<std::size_t>(num_samples * kTileOutcomes)),
-        factors_(2 * slope_.size()) {}
+        weight_(slope_.size()),
+        weighted_(outcomes.weighted != nullptr ? slope_.size() : 0) {}
 
   void begin(std::int64_t first) {
-    read(first);
     taker_.begin(first);
+    for (std::size_t one = 0; one < kTileOutcomes; ++one) {
+      const std::int64_t at = taker_.outcome(one);
+      last_[one] = outcomes_.last[at];
+      for (std::int64_t f = 0; f < num_samples_; ++f) {
+        const std::int64_t from = at * num_samples_ + f;
+        const std::size_t to =
+            static_cast<std::size_t>(f * kTileOutcomes) + one;
+        slope_[to] = outcomes_.columns[from];
+        weight_[to] = outcomes_.weight[from];
+        if (!weighted_.empty()) weighted_[to] = outcomes_.weighted[from];
+      }
+      if (taker_.has_moments()) continue;
+      least_[one] = 0.0;
+      for (int part = 0; part < parts_.num_parts; ++part)
+        least_[one] += parts_.of_prior[at * parts_.num_parts + part];
+      set_limit(one);
+    }
   }
 
   void compare(const RowTile& tile) {
-    Sums<1> slopes;
-    add_up(tile.values, slope_.data(), num_samples_, slopes);
-    if (!counts(tile, slopes)) return;
-    Sums<2> sums;
-    add_up(tile.values, factors_.data(), num_samples_, sums);
-    for (std::size_t row = 0; row < static_cast<std::size_t>(tile.count);
-         ++row) {
-      const auto& of = sums.of[row];
-      for (std::size_t one = 0; one < kTileOutcomes; ++one)
-        taker_.take(
-            tile.row[row], one,
-            statistic(one, slopes.of[row][0][one], of[0][one], of[1][one]));
-    }
+    Sums slopes, weighted, squares;
+    add_up(tile.values, slope_.data(), num_samples_, slopes[0].data());
+    if (!taker_.has_moments() && !counts(tile, slopes)) return;
+    add_up(tile.squares, weight_.data(), num_samples_, squares[0].data());
+    if (!weighted_.empty())
+      add_up(tile.values, weighted_.data(), num_samples_, weighted[0].data());
+    for (std::size_t one = 0; one < kTileOutcomes; ++one)
+      for (std::size_t row = 0; row < tile.count; ++row) {
+        const double slope = slopes[one][row];
+        const double product =
+            weighted_.empty() ? slope * last_[one] : weighted[one][row];
+        // The sum of weighted squares of the residuals.
+        const double sum =
+            squares[one][row] - slope * (2.0 * product - slope * last_[one]);
+        take(tile.row[row], one, slope, sum);
+      }
   }
 
   void finish() { taker_.finish(); }
 
  private:
-  void read(std::int64_t first) {
-    least_.fill(HUGE_VAL);
-    for (std::size_t one = 0; one < kTileOutcomes; ++one) {
-      const std::int64_t at = outcome_at(first, one, out_);
-      last_[one] = outcomes_.last[at];
-      if (is_grouped()) num_inside_[one] = outcomes_.num_inside[at];
-      for (std::int64_t f = 0; f < num_samples_; ++f) {
-        const std::int64_t from = at * num_samples_ + f;
-        slope_[static_cast<std::size_t>(f * kTileOutcomes) + one] =
-            outcomes_.columns[from];
-        double* to = factors_.data() + f * 2 * kTileOutcomes + one;
-        to[0] = outcomes_.weighted[from];
-        to[kTileOutcomes] =
-            is_grouped() ? outcomes_.inside[from] : outcomes_.weight[from];
-        least_[one] = std::min(least_[one], outcomes_.weight[from]);
-      }
+  void take(std::int64_t row, std::size_t one, double slope, double sum) {
+    const double all = 1.0 - slope * slope;
+    const double sums[2] = {sum, all - sum};
+    if (taker_.has_moments()) {
+      for (int part = 0; part < parts_.num_parts; ++part)
+        taker_.take_moments(one, part, sums[part], all);
+      return;
     }
-  }
-
-  // The squares of the residuals have the sum 1 - slope^2, so the variance is
-  // at least the smallest weight times that. This is sharp for two groups of
-  // equal size. A margin is left for rounding.
-  bool counts(const RowTile& tile, const Sums<1>& slopes) const {
-    for (std::size_t row = 0; row < static_cast<std::size_t>(tile.count); ++row)
-      for (std::size_t one = 0; one < kTileOutcomes; ++one) {
-        const double slope = slopes.of[row][0][one], square = slope * slope;
-        const double least = least_[one] * (1.0 - square) * (1.0 - 1e-6);
-        const double most = square / std::max(least, kLeastVariance);
-        if (taker_.counts(tile.row[row], one,
-                          is_grouped() ? most_score(most) : most))
-          return true;
-      }
-    return false;
-  }
-
-  bool is_grouped() const { return outcomes_.inside != nullptr; }
-
-  // Welch's degrees of freedom are at most those of Student's t.
-  double most_score(double squared_t) const {
-    return normal_score(squared_t, static_cast<double>(num_samples_ - 2)) *
-           (1.0 + 1e-9);
-  }
-
-  double statistic(std::size_t one, double slope, double weighted,
-                   double squares) const {
-    const double t = is_grouped()
-                         ? score_of_groups(slope, squares, num_inside_[one])
-                         : robust(slope, weighted, squares, last_[one]);
-    switch (outcomes_.side) {
-      case StatisticSide::signed_t: return t;
-      case StatisticSide::absolute: return std::fabs(t);
-      case StatisticSide::negative: return -t;
+    ModeratedPart total = {0.0, 0.0};
+    for (int part = 0; part < parts_.num_parts; ++part) {
+      const ModeratedPart of =
+          moderated(parts_, taker_.outcome(one) * parts_.num_parts + part,
+                    sums[part], all);
+      total.variance += of.variance;
+      total.share += of.share;
     }
-    return t;
-  }
-
-  // The sum of weighted squares of the residuals is the variance.
-  static double robust(double slope, double weighted, double squares,
-                       double last) {
-    const double variance = squares - slope * (2.0 * weighted - slope * last);
-    return slope * std::fabs(slope) / std::max(variance, kLeastVariance);
-  }
-
-  // inside: the sum of squares of the second group. All squares have the sum 1,
-  // and the means of the groups explain the square of the slope. Each group's
-  // part of the variance has the weight of its samples.
-  double score_of_groups(double slope, double inside, double n_2) const {
-    const double n = static_cast<double>(num_samples_);
-    const double n_1 = n - n_2;
-    const double square = slope * slope;
-    const double part_2 =
-        std::max(inside - square * n_1 / n, 0.0) * n_1 / (n * (n_2 - 1.0));
-    const double part_1 = std::max(1.0 - inside - square * n_2 / n, 0.0) * n_2 /
-                          (n * (n_1 - 1.0));
-    const double variance = std::max(part_1 + part_2, kLeastVariance);
+    const double squared_t =
+        slope * slope / std::max(total.variance, kLeastVariance);
     const double freedom =
-        variance * variance /
-        std::max(part_1 * part_1 / (n_1 - 1.0) + part_2 * part_2 / (n_2 - 1.0),
-                 variance * variance / (n - 2.0));
-    return std::copysign(normal_score(square / variance, freedom), slope);
+        std::min(parts_.freedom, total.variance * total.variance / total.share);
+    if (out_.form == StatisticForm::freedom)
+      return taker_.take(row, one, freedom);
+    const double t = std::copysign(out_.form == StatisticForm::score
+                                       ? normal_score(squared_t, freedom)
+                                       : std::sqrt(squared_t),
+                                   slope);
+    switch (outcomes_.side) {
+      case StatisticSide::signed_t: return taker_.take(row, one, t);
+      case StatisticSide::absolute: return taker_.take(row, one, std::fabs(t));
+      case StatisticSide::negative: return taker_.take(row, one, -t);
+    }
+  }
+
+  // The variance is at least its parts of the prior, in units of 1 - slope^2.
+  // If the prior is all of it, this is sharp. So no square of a slope up to the
+  // limit has a larger score. A margin is left for rounding.
+  void set_limit(std::size_t one) {
+    const double f = parts_.freedom;
+    const double least =
+        std::max(taker_.largest(one), 0.0) * (8.0 * f + 3.0) / (8.0 * f + 1.0);
+    const double squared_t = f * std::expm1(least * least / f);
+    const double ratio = squared_t * least_[one];
+    limit_[one] = out_.form == StatisticForm::score
+                      ? (1.0 - 1e-6) / (1.0 + 1.0 / ratio)
+                      : 0.0;
+    known_[one] = taker_.largest(one);
+  }
+  bool counts(const RowTile& tile, const Sums& slopes) {
+    bool any = false;
+    for (std::size_t one = 0; one < kTileOutcomes; ++one) {
+      if (known_[one] != taker_.largest(one)) set_limit(one);
+      for (std::size_t row = 0; row < kTileRows; ++row)
+        any |= !(slopes[one][row] * slopes[one][row] <= limit_[one]);
+    }
+    for (std::size_t row = 0; row < tile.count; ++row)
+      any |= taker_.is_kept(tile.row[row]);
+    return any;
   }
 
   const std::int64_t num_samples_;
-  const RobustOutcomes& outcomes_;
+  const SlopeOutcomes& outcomes_;
+  const VarianceParts& parts_;
   const LargestStatistics& out_;
   Taker taker_;
-  std::array<double, kTileOutcomes> last_{}, least_{}, num_inside_{};
-  std::vector<double> slope_, factors_;
+  std::array<double, kTileOutcomes> last_{}, least_{}, limit_{}, known_{};
+  std::vector<double> slope_, weight_, weighted_;
 };
 
 class LevelWorker {
  public:
   LevelWorker(std::int64_t num_samples, const LevelOutcomes& outcomes,
-              const LargestStatistics& out)
-      : num_samples_(num_samples), outcomes_(outcomes), out_(out), taker_(out) {
-    for (std::int64_t f = 0; f < num_samples; ++f) {
-      const auto level = static_cast<std::size_t>(outcomes.levels[f]);
-      if (counts_.size() < level) counts_.resize(level);
-      counts_[level - 1] += 1.0;
-    }
-    factors_.resize(counts_.size() * level_size());
-    sums_.resize(counts_.size());
-  }
+              const VarianceParts& parts, const LargestStatistics& out)
+      : num_samples_(num_samples),
+        outcomes_(outcomes),
+        parts_(parts),
+        out_(out),
+        taker_(parts, out),
+        num_(static_cast<std::size_t>(parts.num_parts)),
+        factors_(2 * num_ * level_size()),
+        means_(num_),
+        sums_(num_),
+        counts_(num_),
+        weights_(num_) {}
 
   void begin(std::int64_t first) {
-    std::fill(factors_.begin(), factors_.end(), 0.0);
-    for (std::size_t one = 0; one < kTileOutcomes; ++one) {
-      const int* levels =
-          outcomes_.levels + outcome_at(first, one, out_) * num_samples_;
-      for (std::int64_t f = 0; f < num_samples_; ++f) {
-        double* to = factors_.data() +
-                     static_cast<std::size_t>(levels[f] - 1) * level_size() +
-                     static_cast<std::size_t>(f * 2 * kTileOutcomes) + one;
-        to[0] = 1.0;
-        to[kTileOutcomes] = 1.0;
-      }
-    }
     taker_.begin(first);
+    std::fill(factors_.begin(), factors_.end(), 0.0);
+    for (auto& counts : counts_) counts.fill(0.0);
+    for (std::size_t one = 0; one < kTileOutcomes; ++one)
+      for (std::int64_t f = 0; f < num_samples_; ++f) {
+        const auto level = static_cast<std::size_t>(
+            outcomes_.levels[taker_.outcome(one) * num_samples_ + f] - 1);
+        double* to = factors_.data() + 2 * level * level_size() +
+                     static_cast<std::size_t>(f * kTileOutcomes) + one;
+        const double root = outcomes_.root[f];
+        to[0] = root;
+        to[level_size()] = 1.0;
+        counts_[level][one] += root * root;
+      }
   }
 
   void compare(const RowTile& tile) {
-    for (std::size_t level = 0; level < counts_.size(); ++level)
-      add_up(tile.values, factors_.data() + level * level_size(), num_samples_,
-             sums_[level]);
-    for (std::size_t row = 0; row < static_cast<std::size_t>(tile.count); ++row)
-      for (std::size_t one = 0; one < kTileOutcomes; ++one)
-        taker_.take(tile.row[row], one, statistic(row, one));
+    for (std::size_t level = 0; level < num_; ++level) {
+      const double* factors = factors_.data() + 2 * level * level_size();
+      add_up(tile.values, factors, num_samples_, means_[level][0].data());
+      add_up(tile.squares, factors + level_size(), num_samples_,
+             sums_[level][0].data());
+    }
+    for (std::size_t one = 0; one < kTileOutcomes; ++one)
+      for (std::size_t row = 0; row < tile.count; ++row) take(tile, row, one);
   }
 
   void finish() { taker_.finish(); }
 
  private:
   std::size_t level_size() const {
-    return static_cast<std::size_t>(num_samples_ * 2 * kTileOutcomes);
+    return static_cast<std::size_t>(num_samples_ * kTileOutcomes);
   }
 
-  // Welch (1951).
-  double statistic(std::size_t row, std::size_t one) const {
-    double all = 0.0, mean = 0.0;
-    for (std::size_t level = 0; level < counts_.size(); ++level) {
-      const double weight = weight_of(level, row, one);
-      all += weight;
-      mean += weight * mean_of(level, row, one);
+  void take(const RowTile& tile, std::size_t row, std::size_t one) {
+    double all = 0.0;
+    for (std::size_t level = 0; level < num_; ++level) {
+      double& mean = means_[level][one][row];
+      mean /= counts_[level][one];
+      sums_[level][one][row] -= counts_[level][one] * mean * mean;
+      all += sums_[level][one][row];
     }
-    mean /= all;
+    if (taker_.has_moments()) {
+      for (std::size_t level = 0; level < num_; ++level)
+        taker_.take_moments(one, static_cast<int>(level),
+                            sums_[level][one][row], all);
+      return;
+    }
+    taker_.take(tile.row[row], one, statistic(row, one, all));
+  }
+
+  // Welch (1951), with moderated variances.
+  double statistic(std::size_t row, std::size_t one, double all) {
+    const std::int64_t first = taker_.outcome(one) * parts_.num_parts;
+    double weight = 0.0, mean = 0.0;
+    for (std::size_t level = 0; level < num_; ++level) {
+      const double variance =
+          moderated(parts_, first + static_cast<std::int64_t>(level),
+                    sums_[level][one][row], all)
+              .variance;
+      weights_[level] =
+          counts_[level][one] / std::max(variance, kLeastVariance);
+      weight += weights_[level];
+      mean += weights_[level] * means_[level][one][row];
+    }
+    mean /= weight;
     double between = 0.0, apart = 0.0;
-    for (std::size_t level = 0; level < counts_.size(); ++level) {
-      const double weight = weight_of(level, row, one);
-      const double gap = mean_of(level, row, one) - mean;
-      const double rest = 1.0 - weight / all;
-      between += weight * gap * gap;
-      apart += rest * rest / (counts_[level] - 1.0);
+    for (std::size_t level = 0; level < num_; ++level) {
+      const double gap = means_[level][one][row] - mean;
+      const double rest = 1.0 - weights_[level] / weight;
+      between += weights_[level] * gap * gap;
+      apart += rest * rest /
+               parts_.of_freedom[first + static_cast<std::int64_t>(level)];
     }
-    const auto num = static_cast<double>(counts_.size());
-    return between / (num - 1.0) /
-           (1.0 + 2.0 * (num - 2.0) / (num * num - 1.0) * apart);
-  }
-  double mean_of(std::size_t level, std::size_t row, std::size_t one) const {
-    return sums_[level].of[row][0][one] / counts_[level];
-  }
-  double weight_of(std::size_t level, std::size_t row, std::size_t one) const {
-    const double count = counts_[level], mean = mean_of(level, row, one);
-    const double variance =
-        (sums_[level].of[row][1][one] - count * mean * mean) / (count - 1.0);
-    return count / std::max(variance, kLeastVariance);
+    const auto num = static_cast<double>(num_);
+    const double f = between / (num - 1.0) /
+                     (1.0 + 2.0 * (num - 2.0) / (num * num - 1.0) * apart);
+    const double freedom =
+        std::min(parts_.freedom, (num * num - 1.0) / (3.0 * apart));
+    switch (out_.form) {
+      case StatisticForm::plain: return f;
+      case StatisticForm::freedom: return freedom;
+      case StatisticForm::score: break;
+    }
+    return chi_squared_score(f, num - 1.0, freedom);
   }
 
   const std::int64_t num_samples_;
   const LevelOutcomes& outcomes_;
+  const VarianceParts& parts_;
   const LargestStatistics& out_;
   Taker taker_;
-  std::vector<double> counts_, factors_;
-  std::vector<Sums<2>> sums_;
+  const std::size_t num_;
+  std::vector<double> factors_;
+  std::vector<Sums> means_, sums_;
+  std::vector<std::array<double, kTileOutcomes>> counts_;
+  std::vector<double> weights_;
 };
 
 // Tiles of rows that stay in a cache while they are compared with the outcomes
@@ -377,13 +417,14 @@ class OutcomePiece {
  public:
   template <class Outcomes>
   OutcomePiece(const RowTiles& tiles, std::int64_t num_samples,
-               const Outcomes& outcomes, const LargestStatistics& out)
+               const Outcomes& outcomes, const VarianceParts& parts,
+               const LargestStatistics& out)
       : tiles_(tiles),
         at_once_(std::max<std::int64_t>(
-            1, kValuesAtOnce / (num_samples * kTileRows))),
+            1, kValuesAtOnce / (2 * num_samples * kTileRows))),
         num_outcomes_(out.num_outcomes) {
     for (std::int64_t at = 0; at < kTilesOfOutcomes; ++at)
-      workers_.emplace_back(num_samples, outcomes, out);
+      workers_.emplace_back(num_samples, outcomes, parts, out);
   }
 
   void operator()(std::int64_t piece) {
@@ -415,19 +456,20 @@ class OutcomePiece {
 
 template <class Worker, class Outcomes>
 void take_statistics(const PointRows& rows, const Outcomes& outcomes,
-                     int num_threads, Progress* progress,
-                     const LargestStatistics& out) {
+                     const VarianceParts& parts, int num_threads,
+                     Progress* progress, const LargestStatistics& out) {
   const RowTiles tiles(rows, out.place);
   if (tiles.size() == 0) return;
   constexpr std::int64_t of_piece = kTilesOfOutcomes * kTileOutcomes;
   const double operations = 3.0 * static_cast<double>(rows.num_rows) *
                             static_cast<double>(rows.num_samples) *
                             static_cast<double>(out.num_outcomes);
-  run_pieces(
-      (out.num_outcomes + of_piece - 1) / of_piece,
-      useful_threads(num_threads, operations), {progress, 0.0, 1.0}, [&] {
-        return OutcomePiece<Worker>(tiles, rows.num_samples, outcomes, out);
-      });
+  run_pieces((out.num_outcomes + of_piece - 1) / of_piece,
+             useful_threads(num_threads, operations), {progress, 0.0, 1.0},
+             [&] {
+               return OutcomePiece<Worker>(tiles, rows.num_samples, outcomes,
+                                           parts, out);
+             });
 }
 
 }  // namespace
@@ -437,16 +479,22 @@ double normal_score(double squared_t, double freedom) {
          std::sqrt(freedom * std::log1p(squared_t / freedom));
 }
 
-void permuted_statistics(const PointRows& rows, const RobustOutcomes& outcomes,
-                         int num_threads, Progress* progress,
-                         const LargestStatistics& out) {
-  take_statistics<RobustWorker>(rows, outcomes, num_threads, progress, out);
+double chi_squared_score(double f, double sides, double freedom) {
+  return (freedom + sides / 2.0 - 1.0) * std::log1p(sides * f / freedom);
+}
+
+void permuted_statistics(const PointRows& rows, const SlopeOutcomes& outcomes,
+                         const VarianceParts& parts, int num_threads,
+                         Progress* progress, const LargestStatistics& out) {
+  take_statistics<SlopeWorker>(rows, outcomes, parts, num_threads, progress,
+                               out);
 }
 
 void permuted_statistics(const PointRows& rows, const LevelOutcomes& outcomes,
-                         int num_threads, Progress* progress,
-                         const LargestStatistics& out) {
-  take_statistics<LevelWorker>(rows, outcomes, num_threads, progress, out);
+                         const VarianceParts& parts, int num_threads,
+                         Progress* progress, const LargestStatistics& out) {
+  take_statistics<LevelWorker>(rows, outcomes, parts, num_threads, progress,
+                               out);
 }
 
 }  // namespace fsknn

@@ -2,6 +2,7 @@
 // Generator token: 10BE3573-1514-4C36-9D1C-5A225CD40393
 
 #include "fsknn_types.h"
+#include "../inst/include/fsknn.h"
 #include <RcppArmadillo.h>
 #include <Rcpp.h>
 
@@ -1589,7 +1590,9 @@ static const R_CallMethodDef CallEntries[] = {
     {NULL, NULL, 0}
 };
 
+void register_for_c(DllInfo* dll);
 RcppExport void R_init_fsknn(DllInfo *dll) {
     R_registerRoutines(dll, NULL, CallEntries, NULL, NULL);
     R_useDynamicSymbols(dll, FALSE);
+    register_for_c(dll);
 }

@@ -98,6 +98,10 @@ find src -name '*.[ch]pp' -o -name '*.cu' -o -name '*.cuh' | sort |
     if (target ~ /\.(cpp|cu)$/) {
       if (path !~ /^[a-z]+\/[a-z_]+\.(cpp|cu)$/ || to != part)
         wrong("only a unit includes a .cpp or .cu")
+    } else if (to == "..") {
+      # The header for other packages, which plain C includes.
+      if (part != "bind" || target != "../inst/include/fsknn.h")
+        wrong("only bindings may include inst/include/fsknn.h, and nothing else there")
     } else if (to == "bind" ? part != "bind" || target !~ /^(bind_.*\.hpp|fsknn_types\.h)$/ \
                      : to != part && to != "core" && part != "bind")
       wrong(part " may not include this")

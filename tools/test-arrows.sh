@@ -31,6 +31,8 @@ plant() {
 plant src/core/rows/scan.cpp '#include "cpu/search/engine.hpp"' "core may not include this"
 plant src/core/rows/scan.hpp '#include "bind_common.hpp"' "core may not include this"
 plant src/core/rows/scan.cpp '# include <R_ext/BLAS.h>' "only bindings know R"
+plant src/core/rows/scan.cpp '#include "../inst/include/fsknn.h"' \
+  "only bindings may include inst/include/fsknn.h, and nothing else there"
 plant src/core/rows/scan.hpp '#include <cuda_runtime.h>' \
   "a build without CUDA cannot include this"
 plant src/cuda/search/engine.cpp '#include <math_constants.h>' \

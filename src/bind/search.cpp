@@ -1,5 +1,6 @@
 // Compiled at once: see "Units" in CONTRIBUTING.md.
 
+#include "bind_callable.cpp"
 #include "bind_find.cpp"
 #include "bind_held.cpp"
 #include "bind_pairs.cpp"

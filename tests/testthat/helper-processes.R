@@ -22,10 +22,13 @@ start_child <- function(lines) {
     "invisible(file.rename(paste0(out, '.pid.part'), paste0(out, '.pid')))",
     lines
   ), script)
-  # A child of Rscript can be interrupted, even if R itself was started so that
-  # it can't (in the background of a shell).
+  # A shell starts a process in the background so that it can't be interrupted,
+  # and since R 4.5 R leaves it so.
   system2(
-    file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(script)),
+    "env", c(
+      "--default-signal=INT", shQuote(file.path(R.home("bin"), "Rscript")),
+      "--vanilla", shQuote(script)
+    ),
     wait = FALSE, stdout = FALSE, stderr = FALSE
   )
   pid_file <- paste0(out, ".pid")

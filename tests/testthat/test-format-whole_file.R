@@ -214,6 +214,10 @@ test_that("digits = 17 gives back the same doubles", {
   for (format in c("csv", "graphml", "gml")) {
     # igraph's reader of GML takes large numbers for integers.
     here <- if (format == "gml") values[abs(values) < 1e9] else values
+    # igraph 2 reads no subnormal numbers.
+    if (format != "csv" && utils::packageVersion("igraph") >= "2") {
+      here <- here[here == 0 | abs(here) >= .Machine$double.xmin]
+    }
     write_values(here, format)
     back <- if (format == "csv") {
       found <- read.csv("file")

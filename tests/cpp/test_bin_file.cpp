@@ -175,6 +175,44 @@ TEST_CASE("what has no place in a file is refused, and no file is there") {
   CHECK_THROWS_AS(BinWriter(path, std::int64_t{1} << 32, 1), FileFailure);
 }
 
+TEST_CASE("threads write the bytes that one writes, or no file") {
+  const Folder folder;
+  const std::string path = folder.path + "/file";
+  // Rows 1 to n of more, in several pieces for each of three threads.
+  constexpr std::int64_t n = 700000, d = 3, stride = n + 7;
+  std::vector<std::int32_t> index;
+  std::vector<double> distance;
+  for (std::int64_t i = 0; i < stride * d; ++i) {
+    index.push_back(i % 5 == 0 ? kMissing : static_cast<std::int32_t>(i + 1));
+    distance.push_back(static_cast<double>(i) / 7.0);
+  }
+  std::vector<std::string> written;
+  for (const int threads : {1, 3}) {
+    BinWriter writer(path, n, d);
+    writer.put_index(index.data() + 1, n, stride, kMissing, threads);
+    writer.put(BinType::float32, distance.data() + 1, n, stride, threads);
+    writer.finish();
+    written.push_back(bytes_of(path));
+  }
+  CHECK(written[0].size() == static_cast<std::size_t>(8 + n * d * 8));
+  CHECK((written[0] == written[1]));
+  REQUIRE(std::remove(path.c_str()) == 0);
+  // A value of the first piece, of a later one, and of the last.
+  for (const std::int64_t bad : {n / 9, n / 2, n - 1}) {
+    double& value = distance[static_cast<std::size_t>(1 + stride + bad)];
+    const double good = value;
+    value = 1e39;
+    {
+      BinWriter writer(path, n, d);
+      CHECK_THROWS_AS(
+          writer.put(BinType::float32, distance.data() + 1, n, stride, 3),
+          FileFailure);
+    }
+    value = good;
+    CHECK(bytes_of(path).empty());
+  }
+}
+
 TEST_CASE("a file shorter than its head says nothing of rows") {
   const Folder folder;
   put(folder.path + "/file", "1234567");

@@ -281,6 +281,41 @@ TEST_CASE("a tree in parts needs less memory, and comes before none") {
   CHECK(without.streamed);
 }
 
+TEST_CASE("no part of a tree is without a block") {
+  PlanInput in;
+  in.num_features = 50;
+  in.k = 15;
+  in.filter = FilterKind::product;
+  in.squares = true;
+  in.order = AskedOrder::tree;
+  int in_parts = 0;
+  for (const std::int64_t n : {1500, 5000, 40000})
+    for (const int devices : {1, 3, 8})
+      for (double bytes = 0x1p23; bytes < 0x1p28; bytes *= 1.01) {
+        GpuFacts gpus;
+        gpus.capability = gpus.most_capability = 90;
+        gpus.shared_bytes = 232448;
+        gpus.bytes_limit = bytes;
+        in.num_points = in.num_given = n;
+        in.num_workers = devices;
+        // So that several devices help.
+        in.chunk_size = 128;
+        const CudaPlan plan = plan_cuda(in, gpus);
+        if (plan.shape.tree == TreeUse::never) continue;
+        in_parts += plan.shape.parts > 1;
+        const std::int64_t parts = plan.num_workers * plan.shape.parts;
+        const FilterBlocks blocks(n);
+        if (parts <= blocks.count && plan.shape.parts <= kMostTreeParts &&
+            plan.bytes_peak <= bytes)
+          continue;
+        CAPTURE(n);
+        CAPTURE(devices);
+        CAPTURE(bytes);
+        FAIL_CHECK("a part has no block, or the plan does not fit");
+      }
+  CHECK(in_parts > 100);
+}
+
 TEST_CASE("a plan has a tree where boxes may prune") {
   PlanInput in;
   in.num_points = 300000;

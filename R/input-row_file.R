@@ -53,9 +53,13 @@ is_read_in_place <- function(x, options) {
     !isTRUE(options$in_memory) && !isTRUE(options$keep_file)
 }
 
+# `size` becomes that of a range, and `whole` stays that of the file.
 rows_in_place <- function(x) {
   structure(
-    list(file = path.expand(x$file), size = x$size, type = x$type),
+    list(
+      file = enc2native(path.expand(x$file)), size = x$size, whole = x$size,
+      type = x$type
+    ),
     class = c("bin_rows", "row_file")
   )
 }

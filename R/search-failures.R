@@ -16,6 +16,7 @@ raise_failure <- function(result, call) {
     range = raise_range_failure(call),
     memory = raise_memory_failure(result, call),
     disk = raise_disk_failure(result, call),
+    file = raise_file_failure(result, call),
     backend = raise_backend_failure(result, call),
     cuda = raise_cuda_failure(result, call),
     too_many_pairs = raise_too_many(result, call),
@@ -107,6 +108,14 @@ raise_disk_failure <- function(result, call) {
     class = c("fsknn_disk_error", "fsknn_error"),
     call = call,
     bytes_asked = asked
+  )
+}
+
+# A file of points that is read during the search.
+raise_file_failure <- function(result, call) {
+  cli_abort(
+    c("{.file {result$path}} can't be read.", x = "{result$message}."),
+    class = c("fsknn_file_error", "fsknn_error"), call = call
   )
 }
 

@@ -33,7 +33,7 @@ new_bin_shard <- function(shard, size, claim, call) {
         in_shard(
           cpp_put_bin(
             file, ending, values, rows[[1]], rows[[2]], shifted,
-            check_num_threads(NULL)
+            claim$num_threads
           ),
           output, call
         )

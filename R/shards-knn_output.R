@@ -230,7 +230,7 @@ check_output_is_free <- function(output, call) {
 
 # Creates, locks and clears the folder. Returns an environment for
 # release_output().
-claim_output <- function(output, call) {
+claim_output <- function(output, call, num_threads = check_num_threads(NULL)) {
   dir.create(output$folder, showWarnings = FALSE, recursive = TRUE)
   if (!dir.exists(output$folder)) {
     abort_output(output, "It can't be made.", call)
@@ -239,6 +239,7 @@ claim_output <- function(output, call) {
   claim$output <- output
   claim$folder <- normalizePath(output$folder)
   claim$whole <- FALSE
+  claim$num_threads <- num_threads
   path <- file.path(claim$folder, shards_lock)
   answer <- cpp_lock_host(path)
   if (identical(answer$failure, "file")) {

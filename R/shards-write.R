@@ -28,9 +28,7 @@ write_shards <- function(rows_of, num_rows, k, claim, facts = NULL,
   names <- as.character(unlist(names))
   # The digests of all files at once, by all threads.
   found <- in_shard(
-    cpp_file_facts(
-      file.path(claim$folder, names), TRUE, check_num_threads(NULL)
-    ),
+    cpp_file_facts(file.path(claim$folder, names), TRUE, claim$num_threads),
     output, call
   )
   files <- paste(
@@ -133,7 +131,7 @@ answer_of <- function(search, output, call = caller_env()) {
       call
     )
   }
-  claim <- claim_output(output, call)
+  claim <- claim_output(output, call, search$request$num_threads)
   on.exit(release_output(claim))
   columns <- row_width(search$request)
   rows_of <- if (is_answer_long(search, columns)) {

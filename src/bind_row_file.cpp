@@ -64,9 +64,14 @@ std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x) {
 }
 
 std::unique_ptr<RowSource> bin_rows_source(const Rcpp::List& x) {
-  std::unique_ptr<RowSource> rows =
-      std::make_unique<BinRows>(Rcpp::as<std::string>(x["file"]),
-                                bin_type(Rcpp::as<std::string>(x["type"])));
+  const std::string path = Rcpp::as<std::string>(x["file"]);
+  std::unique_ptr<RowSource> rows = std::make_unique<BinRows>(
+      path, bin_type(Rcpp::as<std::string>(x["type"])));
+  // Other arguments are as long as the file was when R opened it.
+  const Rcpp::NumericVector size = x["whole"];
+  if (static_cast<double>(rows->num_points()) != size[0] ||
+      static_cast<double>(rows->num_features()) != size[1])
+    throw FileFailure{path, "it has other rows or columns than it had", 0};
   if (!x.containsElementNamed("first")) return rows;
   return std::make_unique<OwnedRange>(
       std::move(rows),

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -10,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "core/base/errors.hpp"
 #include "core/files/bin_file.hpp"
 #include "core/files/shards.hpp"
 #include "folder.hpp"
@@ -90,9 +91,47 @@ TEST_CASE("points are read where they are, and written by any threads") {
       CHECK(wrong == 0);
     }
     std::vector<double> beyond(2 * d);
-    CHECK_THROWS_AS(rows.read(n - 1, 2, beyond.data(), d), DiskFailure);
+    CHECK_THROWS_AS(rows.read(n - 1, 2, beyond.data(), d), FileFailure);
   }
-  CHECK_THROWS_AS(BinRows(path, BinType::uint8), DiskFailure);
+  CHECK_THROWS_AS(BinRows(path, BinType::uint8), FileFailure);
+}
+
+TEST_CASE("points are those of the file that was opened, as long as it lasts") {
+  const Folder folder;
+  const std::string path = folder.path + "/file";
+  const auto head = [](std::uint32_t rows, std::uint32_t columns) {
+    std::string bytes(8, ' ');
+    std::memcpy(&bytes[0], &rows, 4);
+    std::memcpy(&bytes[4], &columns, 4);
+    return bytes;
+  };
+  put(path, head(2, 2) + "abcd");
+  const BinRows rows(path, BinType::uint8);
+  std::vector<double> read(4);
+  // Another file takes the name.
+  put(path + "-other", head(1, 4) + "efgh");
+  REQUIRE(std::rename((path + "-other").c_str(), path.c_str()) == 0);
+  rows.read(0, 2, read.data(), 2);
+  CHECK(read == std::vector<double>{'a', 'b', 'c', 'd'});
+  // An open file becomes shorter.
+  const BinRows others(path, BinType::uint8);
+  put(path, head(1, 4) + "e");
+  CHECK_THROWS_AS(others.read(0, 1, read.data(), 4), FileFailure);
+  // The bytes of so many values, 2^64, are 0 in 64 bits.
+  const std::uint32_t half = std::uint32_t{1} << 31;
+  for (const std::string& bytes :
+       {head(half, half), head(half, half) + "a", head(0, 3) + "a",
+        head(3, 0) + "a", std::string("1234567"), std::string()}) {
+    put(path, bytes);
+    CHECK_THROWS_AS(BinRows(path, BinType::float32), FileFailure);
+  }
+  for (const std::string& bytes : {head(0, 3), head(3, 0), head(0, 0)}) {
+    put(path, bytes);
+    const BinRows none(path, BinType::float32);
+    none.read(0, none.num_points(), read.data(), 0);
+  }
+  CHECK_THROWS_AS(BinRows(folder.path, BinType::uint8), FileFailure);
+  CHECK_THROWS_AS(BinRows(path + "-none", BinType::uint8), FileFailure);
 }
 
 TEST_CASE("numbers of neighbours count from 0 in a file") {
@@ -134,6 +173,44 @@ TEST_CASE("what has no place in a file is refused, and no file is there") {
   }
   CHECK(bytes_of(path).empty());
   CHECK_THROWS_AS(BinWriter(path, std::int64_t{1} << 32, 1), FileFailure);
+}
+
+TEST_CASE("threads write the bytes that one writes, or no file") {
+  const Folder folder;
+  const std::string path = folder.path + "/file";
+  // Rows 1 to n of more, in several pieces for each of three threads.
+  constexpr std::int64_t n = 700000, d = 3, stride = n + 7;
+  std::vector<std::int32_t> index;
+  std::vector<double> distance;
+  for (std::int64_t i = 0; i < stride * d; ++i) {
+    index.push_back(i % 5 == 0 ? kMissing : static_cast<std::int32_t>(i + 1));
+    distance.push_back(static_cast<double>(i) / 7.0);
+  }
+  std::vector<std::string> written;
+  for (const int threads : {1, 3}) {
+    BinWriter writer(path, n, d);
+    writer.put_index(index.data() + 1, n, stride, kMissing, threads);
+    writer.put(BinType::float32, distance.data() + 1, n, stride, threads);
+    writer.finish();
+    written.push_back(bytes_of(path));
+  }
+  CHECK(written[0].size() == static_cast<std::size_t>(8 + n * d * 8));
+  CHECK((written[0] == written[1]));
+  REQUIRE(std::remove(path.c_str()) == 0);
+  // A value of the first piece, of a later one, and of the last.
+  for (const std::int64_t bad : {n / 9, n / 2, n - 1}) {
+    double& value = distance[static_cast<std::size_t>(1 + stride + bad)];
+    const double good = value;
+    value = 1e39;
+    {
+      BinWriter writer(path, n, d);
+      CHECK_THROWS_AS(
+          writer.put(BinType::float32, distance.data() + 1, n, stride, 3),
+          FileFailure);
+    }
+    value = good;
+    CHECK(bytes_of(path).empty());
+  }
 }
 
 TEST_CASE("a file shorter than its head says nothing of rows") {

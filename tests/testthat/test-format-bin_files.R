@@ -334,3 +334,34 @@ test_that("points that do not fit in memory are read from their own file", {
   expect_match(format(plan), "read from their own file", all = FALSE)
   expect_no_match(format(plan), "Temporary file")
 })
+
+test_that("a search notices that its file of points has changed", {
+  local_folder()
+  x <- round(random_matrix(500, 7, seed = 3), 2)
+  write_points(x, "x.fbin")
+  points <- read_points("x.fbin", backed = TRUE)
+  expect_noticed <- function(words) {
+    for (more in list(list(), list(block = rep(1:2, 250)))) {
+      expect_error(
+        rlang::inject(
+          knn_search(points, 5, "euclidean", max_memory = 20000, !!!more)
+        ),
+        words, class = "fsknn_file_error"
+      )
+    }
+  }
+  for (other in list(x[1:300, ], rbind(x, x), x[, 1:3])) {
+    write_points(other, "x.fbin")
+    expect_noticed("other rows or columns")
+  }
+  writeBin(as.raw(1:100), "x.fbin")
+  expect_noticed("as long as its head says")
+  unlink("x.fbin")
+  expect_noticed("No such file")
+  # A file that is there again will do.
+  write_points(x, "x.fbin")
+  found <- knn_search(points, 5, "euclidean", max_memory = 20000)
+  expect_identical(
+    bare(found), bare(knn_search(read_points("x.fbin"), 5, "euclidean"))
+  )
+})

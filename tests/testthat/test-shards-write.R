@@ -179,6 +179,17 @@ test_that("ranges are asked for in order, once, and not across shards", {
   expect_identical(found$index, cbind(1:27, 1:27))
 })
 
+test_that("shards are written by the threads of the search", {
+  skip_without_shards("bin")
+  x <- random_matrix(20, 4)
+  # The default is not read where the search has a number.
+  withr::local_options(fsknn.num_threads = "many")
+  expect_wrong(knn_search(x, 3), "num_threads")
+  search <- function(...) knn_search(x, 3, num_threads = 1, ...)
+  found <- search(output = in_shards("bin"))
+  expect_identical(as.matrix(found$index), search()$index)
+})
+
 test_that("a disk that is full takes away what was written", {
   for (format in shard_formats) {
     skip_without_shards(format)

@@ -1,6 +1,7 @@
 #include "core/files/bin_file.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,6 @@
 #include <limits>
 #include <stdexcept>
 
-#include "core/base/errors.hpp"
 #include "core/base/pieces.hpp"
 
 namespace fsknn {
@@ -33,12 +33,6 @@ void check_byte_order(const std::string& path) {
   std::memcpy(&first, &one, 1);
   if (first != 1)
     throw FileFailure{path, "its byte order is not that of this machine", 0};
-}
-
-[[noreturn]] void fail_points(int error) {
-  throw DiskFailure(std::string("the file of the points could not be read: ") +
-                        std::strerror(error),
-                    0.0, 0.0);
 }
 
 std::uint32_t head_number(std::int64_t number, const std::string& path) {
@@ -149,17 +143,44 @@ void BinReader::read_index(std::int64_t start, std::int64_t first,
       });
 }
 
-BinRows::BinRows(const std::string& path, BinType type) : type_(type) {
-  const BinHead head = BinReader(path).head();
-  num_points_ = std::max<std::int64_t>(head.rows, 0);
-  num_features_ = std::max<std::int64_t>(head.columns, 0);
-  if (head.bytes != kBinHead + num_points_ * num_features_ * size_of(type))
-    fail_points(EIO);
-  number_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (number_ < 0) fail_points(errno);
+BinRows::Descriptor::~Descriptor() {
+  if (number >= 0) close(number);
 }
 
-BinRows::~BinRows() { close(number_); }
+BinRows::BinRows(const std::string& path, BinType type)
+    : path_(path),
+      type_(type),
+      file_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
+  check_byte_order(path);
+  struct stat facts;
+  if (file_.number < 0 || fstat(file_.number, &facts) != 0) fail_file(path);
+  // Head and values are of the same open file, whatever the path names later.
+  std::uint32_t sizes[2];
+  fetch(0, kBinHead, sizes);
+  num_points_ = sizes[0];
+  num_features_ = sizes[1];
+  const std::int64_t bytes = static_cast<std::int64_t>(facts.st_size);
+  const std::int64_t row_bytes = num_features_ * size_of(type);
+  // The product of both numbers may be beyond 2^63.
+  const bool whole = num_points_ == 0 || num_features_ == 0
+                         ? bytes == kBinHead
+                         : (bytes - kBinHead) % row_bytes == 0 &&
+                               (bytes - kBinHead) / row_bytes == num_points_;
+  if (!whole) throw FileFailure{path, "it is not as long as its head says", 0};
+}
+
+void BinRows::fetch(std::int64_t start, std::int64_t size, void* bytes) const {
+  for (std::int64_t got = 0; got < size;) {
+    const ssize_t some =
+        pread(file_.number, static_cast<char*>(bytes) + got,
+              static_cast<std::size_t>(size - got), start + got);
+    if (some < 0 && errno == EINTR) continue;
+    if (some < 0) fail_file(path_);
+    if (some == 0)
+      throw FileFailure{path_, "it is shorter than it should be", 0};
+    got += some;
+  }
+}
 
 void BinRows::read(std::int64_t first, std::int64_t count, double* out,
                    std::int64_t stride) const {
@@ -169,15 +190,7 @@ void BinRows::read(std::int64_t first, std::int64_t count, double* out,
       static_cast<std::size_t>(at_once * row_bytes));
   for (std::int64_t r0 = 0; r0 < count; r0 += at_once) {
     const std::int64_t rows = std::min(at_once, count - r0);
-    for (std::int64_t got = 0; got < rows * row_bytes;) {
-      const ssize_t some =
-          pread(number_, bytes.data() + got,
-                static_cast<std::size_t>(rows * row_bytes - got),
-                kBinHead + (first + r0) * row_bytes + got);
-      if (some < 0 && errno == EINTR) continue;
-      if (some <= 0) fail_points(some < 0 ? errno : EIO);
-      got += some;
-    }
+    fetch(kBinHead + (first + r0) * row_bytes, rows * row_bytes, bytes.data());
     const auto convert = [&](auto example) {
       using Stored = decltype(example);
       for (std::int64_t r = 0; r < rows; ++r)

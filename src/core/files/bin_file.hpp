@@ -67,23 +67,31 @@ class BinReader {
 /// The points of such a file, read where they are.
 class BinRows final : public RowSource {
  public:
-  /// Throws DiskFailure, also if the file is not as long as its head says.
+  /// Throws FileFailure, also if the file is not as long as its head says.
   BinRows(const std::string& path, BinType type);
-  ~BinRows() override;
   BinRows(const BinRows&) = delete;
   BinRows& operator=(const BinRows&) = delete;
 
   std::int64_t num_points() const override { return num_points_; }
   std::int64_t num_features() const override { return num_features_; }
-  /// Throws DiskFailure. NaN stays NaN.
+  /// Throws FileFailure. NaN stays NaN.
   void read(std::int64_t first, std::int64_t count, double* out,
             std::int64_t stride) const override;
   bool on_disk() const override { return true; }
 
  private:
+  struct Descriptor {
+    explicit Descriptor(int of) : number(of) {}
+    ~Descriptor();
+    const int number;
+  };
+  /// Reads `size` bytes from byte `start` on.
+  void fetch(std::int64_t start, std::int64_t size, void* bytes) const;
+
+  const std::string path_;
   const BinType type_;
+  const Descriptor file_;
   std::int64_t num_points_ = 0, num_features_ = 0;
-  int number_ = -1;  ///< its file descriptor
 };
 
 /// Writes one file completely or not at all (see OutputFile), in the order of

@@ -96,5 +96,56 @@ class TreeLevels {
   std::vector<std::vector<std::int32_t>> levels_;
 };
 
+/// A round for a part of the blocks (search/tree_schedule.hpp). It compares
+/// blocks of the nodes of `level` that are in different nodes of `inner`, the
+/// level of an earlier round: those behind, or before the part.
+struct TreeRound {
+  int level, inner;
+  bool before;
+};
+
+/// The rounds of a part that begins with block `first_block`.
+inline std::vector<TreeRound> tree_rounds(const TreeLevels& levels,
+                                          std::int64_t first_block) {
+  // Near blocks bring many candidates: their nodes grow slowly.
+  constexpr int slow_rounds = 4;
+  std::vector<TreeRound> rounds;
+  int inner = levels.count() - 1;
+  for (int number = 1; inner > 0; ++number) {
+    const int level = std::max(0, inner - (number < slow_rounds ? 1 : 2));
+    rounds.push_back({level, inner, false});
+    // No block is before a part that begins its node.
+    const std::int32_t node =
+        levels.starts(level)[static_cast<std::size_t>(first_block)];
+    if (node < first_block) rounds.push_back({level, inner, true});
+    inner = level;
+  }
+  return rounds;
+}
+
+/// By block: the blocks that a round compares with it, from `first` to
+/// `end` - 1. Columns are those of a block of rows, and rows those of a block
+/// of columns. Rounds of blocks before the part have no such rows.
+struct TreeRanges {
+  std::vector<std::int32_t> columns_first, columns_end, rows_first, rows_end;
+
+  TreeRanges() = default;
+  TreeRanges(const TreeLevels& levels, const TreeRound& round,
+             std::int64_t first_block) {
+    if (!round.before) {
+      columns_first = levels.ends(round.inner);
+      columns_end = levels.ends(round.level);
+      rows_first = levels.starts(round.level);
+      rows_end = levels.starts(round.inner);
+      return;
+    }
+    columns_first = levels.starts(round.level);
+    columns_end = levels.starts(round.inner);
+    const std::int32_t part = static_cast<std::int32_t>(first_block);
+    for (std::int32_t& first : columns_first) first = std::min(first, part);
+    for (std::int32_t& end : columns_end) end = std::min(end, part);
+  }
+};
+
 }  // namespace cuda
 }  // namespace fsknn

@@ -286,6 +286,7 @@ TreeSchedule::TreeSchedule(const TileTree& tree, const TreeRows& rows,
       end_block_(end),
       pieces_(pieces),
       stream_(stream),
+      rounds_(tree_rounds(tree.levels(), first)),
       columns_of_(tree.blocks().count),
       rows_of_(tree.blocks().count),
       first_bits_(static_cast<std::size_t>(tree.blocks().count)),
@@ -301,19 +302,6 @@ TreeSchedule::TreeSchedule(const TileTree& tree, const TreeRows& rows,
   jobs_ = DeviceBuffer<ListedJob>(most_jobs(blocks, most));
   clear_from(counts_, 0, stream);
   clear_from(columns_, most, stream);
-  // Near blocks bring many candidates: their nodes grow slowly.
-  constexpr int slow_rounds = 4;
-  const TreeLevels& levels = tree.levels();
-  int inner = levels.count() - 1;
-  for (int rounds = 1; inner > 0; ++rounds) {
-    const int level = std::max(0, inner - (rounds < slow_rounds ? 1 : 2));
-    rounds_.push_back({level, inner, false});
-    // No block is before a part that begins its node.
-    const std::int32_t node =
-        levels.starts(level)[static_cast<std::size_t>(first)];
-    if (node < first) rounds_.push_back({level, inner, true});
-    inner = level;
-  }
   row_ = end;  // of the round that fills lists
   for (FilterJobs& jobs : schedule_filter(pass.rounds))
     if (jobs.fill) launches_.push_back(jobs);
@@ -322,25 +310,15 @@ TreeSchedule::TreeSchedule(const TileTree& tree, const TreeRows& rows,
 
 bool TreeSchedule::begin_round() {
   if (round_ == rounds_.size()) return false;
-  const Round round = rounds_[round_++];
-  const TreeLevels& levels = tree_.levels();
-  std::vector<std::int32_t> rows_first = levels.starts(round.level);
-  std::vector<std::int32_t> rows_end = levels.starts(round.inner);
+  const TreeRound round = rounds_[round_++];
   const std::int64_t blocks = tree_.blocks().count;
-  if (round.before) {
-    const std::int32_t part = static_cast<std::int32_t>(first_block_);
-    for (std::int32_t& first : rows_first) first = std::min(first, part);
-    for (std::int32_t& end : rows_end) end = std::min(end, part);
-    columns_first_.swap(rows_first);
-    columns_end_.swap(rows_end);
-  } else {
-    columns_first_ = levels.ends(round.inner);
-    columns_end_ = levels.ends(round.level);
-    upload(rows_of_.first, rows_first.data(), blocks, stream_);
-    upload(rows_of_.end, rows_end.data(), blocks, stream_);
+  ranges_ = TreeRanges(tree_.levels(), round, first_block_);
+  if (!round.before) {
+    upload(rows_of_.first, ranges_.rows_first.data(), blocks, stream_);
+    upload(rows_of_.end, ranges_.rows_end.data(), blocks, stream_);
   }
-  upload(columns_of_.first, columns_first_.data(), blocks, stream_);
-  upload(columns_of_.end, columns_end_.data(), blocks, stream_);
+  upload(columns_of_.first, ranges_.columns_first.data(), blocks, stream_);
+  upload(columns_of_.end, ranges_.columns_end.data(), blocks, stream_);
   find_reach<<<static_cast<unsigned>(end_block_ - first_block_),
                static_cast<unsigned>(kFilterBlock), 0, stream_.get()>>>(
       pass_.work.lists.thresholds + first_block_ * kFilterBlock, rows_.rule,
@@ -367,7 +345,8 @@ void TreeSchedule::list_tiles() {
   std::int64_t tiles = 0;
   for (; row_ < end_block_; ++row_) {
     const std::size_t at = static_cast<std::size_t>(row_);
-    const std::int64_t more = columns_end_[at] - columns_first_[at];
+    const std::int64_t more =
+        ranges_.columns_end[at] - ranges_.columns_first[at];
     if (tiles + more > columns_.size() - 1) break;
     first_bits_[at] = static_cast<std::int32_t>(tiles);
     tiles += more;
@@ -405,7 +384,7 @@ void TreeSchedule::list_tiles() {
 void TreeSchedule::start_marking(std::int64_t first_row, std::int64_t end_row) {
   // Nearly all pairs of small nodes are within reach.
   constexpr int small_nodes = 4;
-  const Round& round = rounds_[round_ - 1];
+  const TreeRound& round = rounds_[round_ - 1];
   const bool by_points = round.level + small_nodes < tree_.levels().count();
   const std::int32_t blocks = static_cast<std::int32_t>(tree_.blocks().count);
   MarkTiles mark;

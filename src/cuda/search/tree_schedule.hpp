@@ -67,13 +67,6 @@ class TreeSchedule : public FilterSchedule {
     DeviceBuffer<std::int32_t> first, end;
   };
 
-  /// Compares blocks of the nodes of `level` that are in different nodes of
-  /// `inner`, the level of an earlier round: those behind, or before the part.
-  struct Round {
-    int level, inner;
-    bool before;
-  };
-
   bool begin_round();
   bool is_done() const {
     return round_ == rounds_.size() && row_ == end_block_;
@@ -88,12 +81,12 @@ class TreeSchedule : public FilterSchedule {
   const std::int64_t first_block_, end_block_;  ///< of the part
   const std::int64_t pieces_;
   const Stream& stream_;
-  std::vector<Round> rounds_;
+  const std::vector<TreeRound> rounds_;
   std::size_t round_ = 0;  ///< after the present one
   std::int64_t row_ = 0;   ///< the next block of the round
   // The blocks that the round compares with each block, as a block of rows or
   // of columns.
-  std::vector<std::int32_t> columns_first_, columns_end_;
+  TreeRanges ranges_;
   Ranges columns_of_, rows_of_;
   std::vector<FilterJobs> launches_;
   std::size_t next_launch_ = 0;

@@ -66,9 +66,11 @@ check_needs() {
 # What Rcpp::compileAttributes() would write is what is committed.
 check_bindings() {
   rm -rf "$build/bindings"
-  mkdir -p "$build/bindings/R" "$build/bindings/src" || return 1
+  mkdir -p "$build/bindings/R" "$build/bindings/src" "$build/bindings/inst" ||
+    return 1
   cp DESCRIPTION NAMESPACE "$build/bindings" || return 1
-  cp R/*.R "$build/bindings/R" || return 1
+  cp R/*.R "$build/bindings/R" && cp -R inst/include "$build/bindings/inst" ||
+    return 1
   cp src/*.cpp src/fsknn_types.h "$build/bindings/src" || return 1
   Rscript -e 'Rcpp::compileAttributes(commandArgs(TRUE))' "$build/bindings" ||
     return 1

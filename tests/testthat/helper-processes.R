@@ -22,8 +22,17 @@ start_child <- function(lines) {
     "invisible(file.rename(paste0(out, '.pid.part'), paste0(out, '.pid')))",
     lines
   ), script)
-  # A shell starts a process in the background so that it can't be interrupted,
-  # and since R 4.5 R leaves it so.
+  start_script(script)
+  pid_file <- paste0(out, ".pid")
+  if (!wait_for(function() file.exists(pid_file), patience)) {
+    stop("The child process did not start.")
+  }
+  list(pid = scan(pid_file, integer(), quiet = TRUE), out = out)
+}
+
+# Runs a file of R code in the background. A shell starts such a process so that
+# it can't be interrupted, and since R 4.5 R leaves it so.
+start_script <- function(script) {
   system2(
     "env", c(
       "--default-signal=INT", shQuote(file.path(R.home("bin"), "Rscript")),
@@ -31,11 +40,6 @@ start_child <- function(lines) {
     ),
     wait = FALSE, stdout = FALSE, stderr = FALSE
   )
-  pid_file <- paste0(out, ".pid")
-  if (!wait_for(function() file.exists(pid_file), patience)) {
-    stop("The child process did not start.")
-  }
-  list(pid = scan(pid_file, integer(), quiet = TRUE), out = out)
 }
 
 wait_for <- function(condition, seconds) {

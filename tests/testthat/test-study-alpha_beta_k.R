@@ -298,10 +298,7 @@ test_that("Ctrl-C stops the search and the solver within a second", {
       "worked <- sum(proc.time()[1:2])",
       sprintf("cat(said, format(worked, digits = 15), file = '%s')", out)
     ), script)
-    system2(
-      file.path(R.home("bin"), "Rscript"), c("--vanilla", shQuote(script)),
-      wait = FALSE, stdout = FALSE, stderr = FALSE
-    )
+    start_script(script)
     wait_until <- function(file) {
       expect_true(wait_for(function() {
         file.exists(file) && file.size(file) > 0

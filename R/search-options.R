@@ -375,7 +375,8 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #'   `"outcome"` (default): all points, for each outcome (or each `point`)
 #'   separately. So ten outcomes are ten families. `"call"`: all points of all
 #'   outcomes together. It is for correlations, and for Welch's t if all
-#'   outcomes are factors. If some are not, the default is r.
+#'   outcomes are factors of two levels. If some are not factors, the default is
+#'   r. A factor of three or more levels must be the only outcome.
 #' @param ... Must be empty: other names are an error.
 #'
 #' @returns A list of class `fsknn_options` of the options that were given.
@@ -393,12 +394,15 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' the means are equal. For numbers, this is a correlation of 0. If points and
 #' outcome are independent, `p_adjusted` is correct for any number of samples,
 #' as it is with r. With `adjust`, this holds nearly.
-#' * **Two levels**: the difference of the means, divided by a standard error from
-#'   both variances, as in Welch's t. It is positive if the second level has the
-#'   larger mean.
-#' * **Three or more levels**: Welch's (1951) F. It is not defined with `adjust`,
-#'   `weights` or `strata`. The correlation ratio, which is then the default, is
-#'   the square root of the share of the variance that the levels explain.
+#' * **Two levels**: the difference of the means, divided by a standard error
+#'   from both variances, as in Welch's t. It is positive if the second level
+#'   has the larger mean. With 10 points or more, samples have weights (see
+#'   *Moderated variances*), so these are weighted means. Their difference may
+#'   have another sign than r, and `p_value` is that of the weighted means.
+#' * **Three or more levels**: Welch's (1951) F. It is not defined with
+#'   `adjust`, `weights` or `strata`. The correlation ratio, which is then the
+#'   default, is the square root of the share of the variance that the levels
+#'   explain.
 #' * **Numbers**: the slope of the point on the outcome, divided by its
 #'   heteroscedasticity-consistent standard error HC2 (MacKinnon and White
 #'   1985). Degrees of freedom are those of Bell and McCaffrey (2002). The
@@ -449,28 +453,32 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #'
 #' Priors are estimated anew in each permutation, and so need no assumption: if
 #' points and outcome are independent, `p_adjusted` is correct. Weights do not
-#' depend on the outcome. Of more than 2,048 points, some that are spread evenly
-#' give priors and weights. A single point has no prior and no weights, so two
-#' levels have Welch's t as in [stats::t.test()].
+#' depend on an `outcome`. A `point` of [nearest_to()] is itself among the rows
+#' that give its weights, so for few rows its `p_adjusted` is approximate. Of
+#' more than 2,048 points, some that are spread evenly give priors and weights.
+#' A single point has no prior and no weights, so two levels have Welch's t as
+#' in [stats::t.test()].
 #'
-#' A level without variance in a point gets that of the prior. So such a point
-#' has a finite `statistic` and a `p_adjusted`, which rest on the other points.
+#' If a point has no variance in one level, the level gets that of the prior. So
+#' such a point has a finite `statistic` and a `p_adjusted`, which rest on the
+#' other points.
 #'
-#' The column `statistic` has t or F, and the attribute `null` the largest scores
-#' of each permutation. As a statistic depends on other points through priors
-#' and weights, step-down p-values are correct only nearly if some points do
-#' depend on the outcome.
+#' The column `statistic` has t or F, and the attribute `null` the largest
+#' scores of each permutation. As a statistic depends on other points through
+#' priors and weights, step-down p-values are correct only nearly if some points
+#' do depend on the outcome.
 #'
 #' @section Level and power in simulations:
 #' We simulated 2,000 independent points with equal means in 96 data sets, at a
 #' level of 5%. The script is `inst/bench/calibration_statistics.R`, and the
-#' article "calibration" of the site has all results. The list has the share of data sets in which a
-#' point is called: first by permutation of r, then of the studentized
-#' statistic. At a true share of 5%, 95% of such shares are between 1% and 9%.
+#' article "calibration" of the site has all results. The list has the share of
+#' data sets in which a point is called: first by permutation of r, then of the
+#' studentized statistic. At a true share of 5%, 95% of such shares are between
+#' 1% and 9%.
 #' * 8 and 32 normal values with standard deviations 3 and 1: 100% and 7%;
 #' * the same with a covariate: 100% and 5%;
-#' * the same if points have different variances, by a scaled inverse chi-squared
-#'   distribution of 4 degrees of freedom: 100% and 4%;
+#' * the same if points have different variances, by a scaled inverse
+#'   chi-squared distribution of 4 degrees of freedom: 100% and 4%;
 #' * the same if the variance of each group has another such factor, of 10
 #'   degrees of freedom: 100% and 10%;
 #' * 5 and 60 with standard deviations 3 and 1: 100% and 6%;
@@ -499,9 +507,11 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #'
 #' `p_value` and `fdr` are not by permutation. With the studentized statistic,
 #' they are those of the moderated t or F with its degrees of freedom. So they
-#' allow unequal variances, also with `adjust` and `strata`. With `weights`, they
-#' assume equal variances. A single point without variance in its levels has no
-#' p-value: it is `NA`.
+#' allow unequal variances, also with `adjust` and `strata`. With `weights`,
+#' they assume equal variances. A point without variance in any level, such as
+#' one that is 0 in one group and 1 in the other, has no standard error. Its
+#' `p_value` and `fdr` are `NA`. Its `p_adjusted` is that of the largest
+#' statistic.
 #'
 #' In the list above, a point has `fdr` <= 0.05 in 1% to 7% of data sets. It is
 #' 17% if the ratio of both variances differs between points. There is no `fdr`
@@ -585,7 +595,9 @@ check_collected <- function(given, call) {
     progress = function(value) check_progress(value, call = call),
     verbose = function(value) check_flag(value, "verbose", call = call),
     statistic = function(value) check_statistic(value, call),
-    family = function(value) check_choice(value, families, "family", call = call)
+    family = function(value) {
+      check_choice(value, families, "family", call = call)
+    }
   )
   given <- Filter(Negate(is.null), given)
   for (name in intersect(names(checks), names(given))) {

@@ -129,6 +129,7 @@
 #' With `adjust`, the p-value comes from t, also for `"spearman"`, with n - 2 -
 #' q degrees of freedom for q covariates besides the constant. For `"pearson"`,
 #' it is the p-value of the point in `lm()` of the outcome on it and the
+#' covariates. For the moderated t of two levels, it is that of this t with the
 #' covariates. With `na = "pairwise"`, n is the number of samples of each pair.
 #'
 #' Student's t assumes values that are nearly normal, above all for few samples
@@ -136,9 +137,11 @@
 #' `fsknn_tails`) says if `p_value` and `fdr` may be far too small, because
 #' points and outcome are skewed: see *Skewed values* in [edge_significance()].
 #'
-#' Without `adjust`, `p_value` and `fdr` ignore `strata`: if batches shift
+#' Without `adjust`, `p_value` and `fdr` of r ignore `strata`: if batches shift
 #' points and outcome, `adjust` for the batch. They then assume the same spread
-#' in all batches, which `p_adjusted` does not.
+#' in all batches, which `p_adjusted` does not. With `strata`, the moderated t
+#' of two levels always has their indicators as covariates, and so do its
+#' `p_value` and `fdr`.
 #'
 #' @section P-values with weights:
 #' A correlation depends only on the proportions of `weights`. A p-value depends
@@ -214,10 +217,14 @@
 #' probability of any wrong call is then at most the level (with `adjust`,
 #' nearly). This holds for any dependence between the points, and for any k.
 #'
+#' For a moderated t or F, it holds if the outcome is independent of all points.
+#' If some points depend on the outcome, it holds only nearly, because they
+#' change the prior and the weights of the others: see [test_options()].
+#'
 #' Permutations are drawn by R's random numbers before the search, so
 #' [set.seed()] makes them reproducible on any backend. Distances are equal if
 #' they differ by at most 1e-12, relative to their size. For correlations and
-#' other bounded metrics, it is relative to 1. Squares of other statistics are
+#' other bounded metrics, it is relative to 1. Scores of other statistics are
 #' equal if they differ by at most 1e-9 of their size, plus 1e-12.
 #'
 #' Few samples have few arrangements: two groups of 4 have 70. If there are at
@@ -306,8 +313,9 @@
 #'   significant. The moderated t, the default for factors, controls this unless
 #'   values are skewed: see [test_options()].
 #' * Strata of unequal spread, for `p_value` and `fdr` of r. If points and
-#'   outcome vary more in the same stratum, both are too small. With `adjust`, a message
-#'   of class `fsknn_unequal_strata` says if the outcome's spreads differ.
+#'   outcome vary more in the same stratum, both are too small. With `adjust`, a
+#'   message of class `fsknn_unequal_strata` says if the outcome's spreads
+#'   differ.
 #' * Weights of another kind than they are said to be.
 #' * Distances over other numbers of samples, under `na = "pairwise"` and a
 #'   metric that is not a correlation. The nearest of a permutation is often a

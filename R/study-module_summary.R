@@ -25,16 +25,19 @@
 #' The correlations of eigengenes with outcomes and their p-values are those of
 #' [nearest_to()] with `sign = "absolute"`, that is, two-sided. The null
 #' hypothesis of `p_value` and `p_adjusted` is that the outcome is independent
-#' of the eigengenes. With `strata`, the permutations for `p_adjusted` are
-#' within each stratum. `p_value` ignores strata without `adjust`. With it, they
-#' are covariates, and `p_value` assumes the same spread in all strata.
+#' of the eigengenes.
+#'
+#' With `strata`, the permutations for `p_adjusted` are within each stratum.
+#' `p_value` of r ignores strata without `adjust`. With it, they are covariates,
+#' and `p_value` assumes the same spread in all strata. The moderated t of a
+#' factor of two levels always has strata as covariates.
 #' * A factor may have three or more levels. Its `correlation` is then the
 #'   correlation ratio, which is never negative.
 #' * `statistic`, for factors, is a moderated t or F, whose permutations give
 #'   `p_adjusted`: see [test_options()].
 #' * `p_value` is analytic, and assumes values that are nearly normal under
-#'   `"pearson"` and `"bicor"`. For factors it is that of the moderated t or F. It is
-#'   valid only for a module chosen in advance.
+#'   `"pearson"` and `"bicor"`. For factors it is that of the moderated t or F.
+#'   It is valid only for a module chosen in advance.
 #' * `p_adjusted` is family-wise over all modules, by Westfall and Young's
 #'   step-down maximum over permutations of the outcome.
 #' * `fdr` is `p_value` adjusted by Benjamini and Hochberg over the modules.
@@ -83,9 +86,10 @@
 #'     `size`, `variance_explained` and `hub` (name or number of a point);
 #'   * `outcomes`, if there are any: a data frame with a row for each outcome
 #'     and module. Its columns are `outcome`, `module`, `correlation`,
-#'     `statistic` (if an outcome has a moderated t or F), `p_value`, `p_adjusted`
-#'     (with permutations) and `fdr`. With `unit`, there is no `p_value` and no
-#'     `fdr`. The modules with the largest |correlation| are first;
+#'     `statistic` (if an outcome has a moderated t or F), `p_value`,
+#'     `p_adjusted` (with permutations) and `fdr`. With `unit`, there is no
+#'     `p_value` and no `fdr`. The modules with the largest |correlation| are
+#'     first;
 #'   * `points`: a data frame with a row for each point in a module: `point`,
 #'     `module`, `kme` and `rank` (1 for the hub);
 #'   * `eigengenes`: a matrix with a row for each module and a column for each

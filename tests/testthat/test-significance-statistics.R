@@ -644,7 +644,7 @@ test_that("messages, prints and errors say what is permuted", {
   )
 })
 
-test_that("levels without variance give no p-value without a prior", {
+test_that("a point without variance in any level has no p-value", {
   noise <- matrix(stats::qnorm(((1:27 * 5) %% 28) / 28), 3)
   x <- rbind(rep(c(0, 0, 0, 0, 1, 1, 1, 1, 1)), rep(0:2, c(3, 3, 3)), noise)
   ask <- function(x) {
@@ -655,6 +655,8 @@ test_that("levels without variance give no p-value without a prior", {
   }
   expect_identical(ask(x[2, , drop = FALSE]), NA_real_)
   expect_equal(ask(x[-2, ]), naive_f(x[-2, ], gl(3, 3), rep(1, 9))$p)
+  # A prior is relative to the variance of the point, which is 0.
+  expect_identical(is.na(ask(x)), c(FALSE, TRUE, FALSE, FALSE, FALSE))
   two <- c(0, 0, 0, 0, 1, 1, 1, 1)
   of_two <- function(row) {
     nearest_to(rbind(row), outcome = two == 1, k = 1, permutations = 0)$p_value

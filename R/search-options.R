@@ -501,9 +501,9 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #'
 #' The power is that of r where variances are equal. We shifted 20 of 2,000
 #' points in the first group, by 1.4 to 2.2 standard deviations. In groups of 8
-#' and 32, r finds 42% of them, and t 43% (Welch's t without a prior: 6%). In
-#' groups of 20 and 20, they find 38% and 39%. In groups of 5 and 60, both find
-#' 59%, and in levels of 6, 12 and 24, 42% and 43%.
+#' and 32, r finds 42% of them, and t 43%. In groups of 20 and 20, they find 38%
+#' and 39%. In groups of 5 and 60, both find 59%, and in levels of 6, 12 and 24,
+#' 42% and 43%.
 #'
 #' `p_value` and `fdr` are not by permutation. With the studentized statistic,
 #' they are those of the moderated t or F with its degrees of freedom. So they

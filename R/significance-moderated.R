@@ -28,7 +28,7 @@ weigh_samples <- function(design, search, call) {
     return(design)
   }
   basis <- design$basis
-  spread <- double(length(has_residuals)) + 1
+  spread <- rep(1, length(has_residuals))
   # Residuals mix the variances of samples, and those of points have the length
   # 1. Both matter less with weights.
   for (step in seq_len(5)) {

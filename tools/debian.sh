@@ -1,7 +1,7 @@
 #!/bin/sh
 # debian.sh SUITE [FILE ...]   as root: the tests in R, all or those of these names, of
 # the last commit in another release of Debian (trixie, sid), and so by other versions
-# of R and all packages. What debootstrap and apt bring (5 GB) stays in _build/debian,
+# of R and all packages. What debootstrap and apt bring (4.5 GB) stays in _build/debian,
 # and so does what is compiled there.
 
 . tools/common.sh

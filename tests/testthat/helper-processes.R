@@ -31,11 +31,16 @@ start_child <- function(lines) {
 }
 
 # Runs a file of R code in the background. A shell starts such a process so that
-# it can't be interrupted, and since R 4.5 R leaves it so.
+# it can't be interrupted, and since R 4.5 R leaves it so. GNU's env, where it is,
+# makes it one that can.
 start_script <- function(script) {
+  reset <- "--default-signal=INT"
+  has_reset <- suppressWarnings(
+    system2("env", c(reset, "true"), stdout = FALSE, stderr = FALSE)
+  ) == 0
   system2(
     "env", c(
-      "--default-signal=INT", shQuote(file.path(R.home("bin"), "Rscript")),
+      if (has_reset) reset, shQuote(file.path(R.home("bin"), "Rscript")),
       "--vanilla", shQuote(script)
     ),
     wait = FALSE, stdout = FALSE, stderr = FALSE

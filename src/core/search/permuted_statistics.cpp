@@ -49,7 +49,7 @@ struct RowTile {
   const double* squares = nullptr;  ///< of the values
 };
 
-/// TileRows that count, in tiles.
+/// Rows that count, in tiles.
 class RowTiles {
  public:
   RowTiles(const PointRows& rows, const int* place)

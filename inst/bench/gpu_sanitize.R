@@ -1,11 +1,14 @@
 # Run by gpu_sanitize.sh: each kernel once or twice, on little.
 #
-#   Rscript gpu_sanitize.R PART     double, all_pairs, lists, guesses, forms,
+#   Rscript gpu_sanitize.R PART [SHARE]
+#                                   double, all_pairs, lists, guesses, forms,
 #                                   bytes, bits, queries, elementwise, within,
 #                                   near_empty, missing, blocks, adjusted,
 #                                   streamed, streamed_bits, made, tasks,
 #                                   tree or triples;
 #                                   without PART their names
+#
+# SHARE, such as 2/5, runs the second of five shares of the part's searches.
 
 library(fsknn)
 
@@ -42,10 +45,9 @@ parts <- list(
     for (d in c(1, 20, 2100)) {
       x <- exp(many[1:150, rep_len(1:70, d), drop = FALSE])
       for (path in c("all", "pairs")) {
-        found <- threshold_triples(
+        stopifnot(nrow(threshold_triples(
           x, if (d == 1) 0.999 else 0.8, path = path, stage = c(1, 2)
-        )
-        stopifnot(nrow(found) > 0)
+        )) > 0)
       }
       threshold_triples(x, 0.9, subset = 1:5, stage = c(2, 3))
       triple_histogram(x)
@@ -322,9 +324,10 @@ parts <- list(
       for (filter in c("stays", "comes", "none")) {
         limit <- streaming_limit(near, 5, metric, filter)
         graph(near, 5, metric, max_device_memory = limit)
-        stats <- knn_stats()
-        stopifnot(stats$streamed, stats$filtered == (filter != "none"))
-        if (stats$filtered) stopifnot(stats$rows_widened > 0)
+        stopifnot(
+          knn_stats()$streamed, knn_stats()$filtered == (filter != "none"),
+          !knn_stats()$filtered || knn_stats()$rows_widened > 0
+        )
       }
     }
     knn_graph(
@@ -429,11 +432,44 @@ streaming_limit <- function(x, k, metric, filter) {
   stop("no limit makes it so")
 }
 
-part <- commandArgs(TRUE)
-if (length(part) == 0) {
+# Runs every `of`-th search of a part's code, from number `share` on. A search is
+# a call that stands alone. What prepares searches is always run: assignments,
+# functions and options. A check that asks knn_stats() belongs to the search
+# before it.
+run_share <- function(code, share, of) {
+  env <- new.env(parent = globalenv())
+  number <- 0
+  runs <- FALSE
+  visit <- function(expr) {
+    called <- if (is.call(expr)) as.character(expr[[1]])[[1]] else ""
+    if (called == "{") {
+      for (line in as.list(expr)[-1]) visit(line)
+    } else if (called == "for") {
+      for (value in as.list(eval(expr[[3]], env))) {
+        assign(as.character(expr[[2]]), value, env)
+        visit(expr[[4]])
+      }
+    } else if (called %in% c("<-", "options")) {
+      eval(expr, env)
+    } else if ("knn_stats" %in% all.names(expr)) {
+      if (runs) eval(expr, env)
+    } else {
+      number <<- number + 1
+      runs <<- number %% of == share %% of
+      if (runs) eval(expr, env)
+    }
+  }
+  visit(code)
+  message(sum(seq_len(number) %% of == share %% of), " of ", number, " searches")
+}
+
+words <- commandArgs(TRUE)
+if (length(words) == 0) {
   writeLines(names(parts))
 } else {
-  parts[[part]]()
+  share <- if (length(words) > 1) words[[2]] else "1/1"
+  share <- as.integer(strsplit(share, "/", fixed = TRUE)[[1]])
+  run_share(body(parts[[words[[1]]]]), share[[1]], share[[2]])
   # Gives back what is kept from call to call.
   unloadNamespace("fsknn")
 }

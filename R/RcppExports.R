@@ -353,8 +353,8 @@ cpp_measure_pairs <- function(x, from, to, request) {
     .Call(`_fsknn_cpp_measure_pairs`, x, from, to, request)
 }
 
-cpp_row_file <- function(folder, num_points, num_features, strip_features, request, binary) {
-    .Call(`_fsknn_cpp_row_file`, folder, num_points, num_features, strip_features, request, binary)
+cpp_row_file <- function(folder, num_points, num_features, strip_features, request, levels) {
+    .Call(`_fsknn_cpp_row_file`, folder, num_points, num_features, strip_features, request, levels)
 }
 
 cpp_row_file_add <- function(file, strip, first, tile) {
@@ -373,8 +373,8 @@ cpp_bytes_free <- function(folder) {
     .Call(`_fsknn_cpp_bytes_free`, folder)
 }
 
-cpp_scan <- function(x, num_threads, binary = FALSE, request = NULL) {
-    .Call(`_fsknn_cpp_scan`, x, num_threads, binary, request)
+cpp_scan <- function(x, num_threads, levels = 0L, request = NULL) {
+    .Call(`_fsknn_cpp_scan`, x, num_threads, levels, request)
 }
 
 cpp_scan_plain <- function(x, num_threads, metric) {

@@ -54,6 +54,7 @@ found_to_edges <- function(found, num_points, k, names = NULL, metric, sign,
   ]
   columns$correlation <- found$correlation
   columns$similarity <- found$similarity
+  columns$alleles <- found$alleles
   if (!is.null(blocks)) {
     columns$block <- block_of_points(blocks, columns$to)
   }

@@ -41,7 +41,7 @@ check_na <- function(na, min_pairs, metric, call = caller_env()) {
         "{.code na = \"pairwise\"} can't be used with metric
          {.val {metric$name}}.",
         i = "It is for {able}.",
-        i = if (metric$binary) {
+        i = if (metric$levels > 0) {
           cure_of_missing
         } else {
           "With {.val {metric$name}} there is {.code na = \"mean\"}."
@@ -50,11 +50,11 @@ check_na <- function(na, min_pairs, metric, call = caller_env()) {
       call
     )
   }
-  if (na == "mean" && metric$binary) {
+  if (na == "mean" && metric$levels > 0) {
     abort_argument(
       c(
         "{.code na = \"mean\"} can't be used with metric {.val {metric$name}}.",
-        x = "A mean is neither 0 nor 1.",
+        x = "A mean is no such value.",
         i = cure_of_missing
       ),
       call

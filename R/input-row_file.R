@@ -7,7 +7,7 @@ new_row_file <- function(x, options, max_memory, call = caller_env()) {
   folder <- temporary_folder(call)
   file <- cpp_row_file(
     folder, nrow(x), ncol(x), shape[[2]], new_request(NULL, options),
-    options$metric$binary
+    options$metric$levels
   )
   if (is.list(file)) {
     raise_failure(file, call)

@@ -10,7 +10,7 @@ check_values <- function(points, options, arg, call = caller_env()) {
   }
   scan <- points$scan %||% in_core(
     cpp_scan(
-      points$values, options$num_threads, options$metric$binary,
+      points$values, options$num_threads, options$metric$levels,
       scan_request(options)
     ),
     call
@@ -23,7 +23,7 @@ check_values <- function(points, options, arg, call = caller_env()) {
     )
   }
   check_non_negative(points, scan, options$metric, arg, call = call)
-  check_binary(points, scan, options$metric, arg, call = call)
+  check_allowed(points, scan, options$metric, arg, call = call)
   if (made) {
     left_out <- find_left_out(points, scan)
     tell_left_out(
@@ -116,7 +116,7 @@ check_finite <- function(points, scan, arg, metric = NULL, cures = NULL,
 # Suggests the first of these values, or filling in. Returns NULL for binary
 # data, because a mean of neighbours is neither 0 nor 1.
 cure_of_missing_values <- function(metric, arg, cures) {
-  if (isTRUE(metric$binary)) {
+  if (isTRUE(metric$levels > 0)) {
     return(NULL)
   }
   filled <- paste0("{.code knn_impute(", arg, ")}.")
@@ -146,19 +146,33 @@ check_non_negative <- function(points, scan, metric, arg, call = caller_env()) {
   )
 }
 
-check_binary <- function(points, scan, metric, arg, call = caller_env()) {
-  if (!metric$binary || scan$non_binary == 0) {
+check_allowed <- function(points, scan, metric, arg, call = caller_env()) {
+  if (metric$levels == 0 || scan$off_levels == 0) {
     return(invisible())
   }
-  count <- scan$non_binary
-  where <- first_cells(scan$non_binary_at, count, points)
+  count <- scan$off_levels
+  where <- first_cells(scan$off_levels_at, count, points)
   abort_argument(
     c(
-      "{.arg {arg}} must hold only 0 and 1 (or FALSE and TRUE) under metric
-       {.val {metric$name}}.",
-      x = "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} neither:
-           {where}.",
-      i = "For what is there at all, use {.code {arg} > 0}."
+      if (metric$levels == 1) {
+        "{.arg {arg}} must hold only 0 and 1 (or FALSE and TRUE) under metric
+         {.val {metric$name}}."
+      } else {
+        "{.arg {arg}} must hold only 0, 1 and 2 under metric
+         {.val {metric$name}}."
+      },
+      x = if (metric$levels == 1) {
+        "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} neither:
+         {where}."
+      } else {
+        "{format_count(count)} {cli::qty(count)}value{?s} {?is/are} none of
+         these: {where}."
+      },
+      i = if (metric$levels == 1) {
+        "For what is there at all, use {.code {arg} > 0}."
+      } else {
+        "A genotype is the number of copies of an allele."
+      }
     ),
     call
   )

@@ -22,7 +22,9 @@ scale_rows <- function(x) {
 }
 
 # Returns the distance of every row of x (rows) to every row of y (columns).
-naive_distance <- function(x, y = x, metric, sign = "signed") {
+# `table` has the multiplier and the parameter of allele tables.
+naive_distance <- function(x, y = x, metric, sign = "signed",
+                           table = default_allele_table(metric)) {
   switch(
     metric,
     pearson = ,
@@ -90,7 +92,9 @@ naive_distance <- function(x, y = x, metric, sign = "signed") {
     jaccard = each_row(x, y, function(p, q) colSums(q != p) / colSums(q | p)),
     sorensen = each_row(x, y, function(p, q) {
       colSums(q != p) / (colSums(q == 1) + sum(p == 1))
-    })
+    }),
+    ccc = 1 - largest_of_tables(x, y, 2, table),
+    duo = 1 - largest_of_tables(x, y, 1, table)
   )
 }
 
@@ -106,6 +110,34 @@ each_row <- function(x, y, fun) {
     result[i, ] <- fun(x[i, ] + 0, q)
   }
   result
+}
+
+# Returns the largest entry of each pair's table, which is counted allele by
+# allele: sample s has the alleles p[s] > 0, p[s] > 1 at one locus, and q
+# likewise. `copies` is the number of alleles of a sample at a locus.
+largest_of_tables <- function(x, y, copies, table) {
+  each_row(x, y, function(p, q) {
+    alleles <- seq_len(copies) - 1
+    largest <- rep(-Inf, ncol(q))
+    for (one in 0:1) {
+      for (other in 0:1) {
+        share <- 0
+        for (i in alleles) {
+          for (j in alleles) {
+            share <- share +
+              colMeans(((p > i) == one) & ((q > j) == other)) / copies^2
+          }
+        }
+        of_p <- mean(p) / copies
+        of_q <- colMeans(q) / copies
+        value <- table[["multiplier"]] * share *
+          (1 - table[["parameter"]] * (if (one) of_p else 1 - of_p)) *
+          (1 - table[["parameter"]] * (if (other) of_q else 1 - of_q))
+        largest <- pmax(largest, value)
+      }
+    }
+    largest
+  })
 }
 
 # Returns rows of length 1 whose products are biweight midcorrelations. The
@@ -152,7 +184,9 @@ distance_as_asked <- function(x, y, metric, sign, asked) {
   } else if (pairwise) {
     distance_over_common(x, y, metric, sign, asked$min_pairs)
   } else {
-    naive_distance(x, y, metric, sign)
+    naive_distance(
+      x, y, metric, sign, asked$table %||% default_allele_table(metric)
+    )
   }
 }
 

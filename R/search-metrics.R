@@ -28,6 +28,40 @@
 #' [read_knn()]) have distances only. Their similarity is 1 - distance, which
 #' differs by at most 5.6e-17.
 #'
+#' @section Tables of alleles:
+#' `"ccc"` is the custom correlation coefficient of two loci (Climer et al.
+#' 2014), and `"duo"` its form for rows of 0 and 1. Both are metrics of CoMet
+#' (Joubert et al. 2019), whose formulas, constants and order of operations are
+#' used. So similarities have the bits of CoMet's double precision.
+#'
+#' A row holds the genotypes of one locus in d samples: the number of copies of
+#' an allele, which is the *counted* allele. A sample has C = 2 alleles at a
+#' locus (`"duo"`: C = 1). Combining each with each of another locus gives C^2
+#' pairs. The table of two loci has the share f_ij of each of four pairs of
+#' alleles among all C^2 d: both counted, one of them, or none. An entry is
+#'
+#' multiplier * f_ij * (1 - parameter * f_i) * (1 - parameter * f_j),
+#'
+#' with f_i and f_j the frequencies of its two alleles. So rare alleles that go
+#' together have large entries. The constants are 9/2 and 2/3 (`"duo"`: 4 and
+#' 2/3), unless [point_options()] has others (`allele_table`).
+#'
+#' The similarity of two rows is the largest of the four entries, and the
+#' distance is 1 - similarity. With the default constants, the similarity is at
+#' most 1 (`"duo"`: 8/9). It is 1 for two loci with the same alleles of
+#' frequency 1/2. It does not tell which locus has the rarer allele, and equal
+#' rows need not have the largest similarity, so a point need not be nearest to
+#' itself. With a larger multiplier, similarities may be above 1 and distances
+#' below 0, as for `"inner_product"`.
+#'
+#' Edges ([knn_graph()], [threshold_graph()]) have the similarity and the column
+#' `alleles`, which tells the entry. `"11"` is both counted alleles, `"10"` the
+#' counted allele of `from` with the other one of `to`, and so on. Of equal
+#' entries, it is the first of `"00"`, `"01"`, `"10"`, `"11"`.
+#'
+#' Missing genotypes are an error. There is no filter for these metrics: each
+#' pair is computed.
+#'
 #' @section Inner product:
 #' The distance of `"inner_product"` is minus the sum of the products of the two
 #' rows' values. The nearest rows are those with the largest product, for
@@ -104,6 +138,16 @@
 #' So a pair without missing values has its usual distance. Distances of pairs
 #' with few and with many common features are comparable. The other metrics have
 #' no such form.
+#' @references
+#' Climer S, Yang W, de las Fuentes L, Davila-Roman VG, Gu CC (2014). A Custom
+#' Correlation Coefficient (CCC) Approach for Fast Identification of Multi-SNP
+#' Association Patterns in Genome-Wide SNPs Data. *Genetic Epidemiology* 38:
+#' 610-621. \doi{10.1002/gepi.21833}
+#'
+#' Joubert W, Nance J, Climer S, Weighill D, Jacobson D (2019). Parallel
+#' Accelerated Custom Correlation Coefficient Calculations for Genomics
+#' Applications. *Parallel Computing* 84: 15-23.
+#' \doi{10.48550/arXiv.1705.08213}
 #' @seealso [knn_search()]
 #' @name metrics
 #' @examples
@@ -127,7 +171,9 @@ NULL
 #   undefined_rows  rows for which the metric has no value: "constant", "zero"
 #                   or "none"
 #   non_negative    all entries must be at least 0
-#   binary          all entries must be 0 or 1 (FALSE or TRUE)
+#   levels          entries must be whole numbers from 0 to this (1: FALSE or TRUE,
+#                   too); 0: any numbers
+#   table           the metric is the largest entry of a table of alleles
 #   takes_weights   samples can be weighted
 #   takes_covariates  rows can be adjusted for covariates of the samples
 #   pairwise        it is defined over the samples that two rows have in
@@ -138,13 +184,13 @@ NULL
 #   synonyms        other names, separated by spaces; only for "Did you mean"
 metric_row <- function(name, label, has_sign, distance, similarity,
                        undefined_rows = "none", non_negative = FALSE,
-                       binary = FALSE, takes_weights = FALSE,
+                       levels = 0, table = FALSE, takes_weights = FALSE,
                        takes_covariates = takes_weights, pairwise = FALSE,
                        below_zero = FALSE, own_similarity = FALSE,
                        synonyms = "") {
   data.frame(
     name, label, has_sign, distance, similarity, undefined_rows, non_negative,
-    binary, takes_weights, takes_covariates, pairwise, below_zero,
+    levels, table, takes_weights, takes_covariates, pairwise, below_zero,
     own_similarity, synonyms
   )
 }
@@ -180,16 +226,90 @@ known_metrics <- rbind(
              own_similarity = TRUE,
              synonyms = "bray braycurtis bray-curtis czekanowski"),
   metric_row("jaccard", "Jaccard", FALSE, "1 - sum(a & b) / sum(a | b)",
-             "complement", undefined_rows = "zero", binary = TRUE,
+             "complement", undefined_rows = "zero", levels = 1,
              own_similarity = TRUE, synonyms = "binary"),
   metric_row("sorensen", "Sorensen (Dice)", FALSE,
              "1 - 2 sum(a & b) / (sum(a) + sum(b))",
-             "complement", undefined_rows = "zero", binary = TRUE,
-             own_similarity = TRUE, synonyms = "dice sorensen-dice")
+             "complement", undefined_rows = "zero", levels = 1,
+             own_similarity = TRUE, synonyms = "dice sorensen-dice"),
+  metric_row("ccc", "custom correlation coefficient of alleles (CCC)", FALSE,
+             "1 - the largest entry of the table of alleles", "complement",
+             levels = 2, table = TRUE, own_similarity = TRUE,
+             synonyms = "custom customcorrelation"),
+  metric_row("duo", "CCC of one allele a sample (DUO)", FALSE,
+             "1 - the largest entry of the table of alleles", "complement",
+             levels = 1, table = TRUE, own_similarity = TRUE)
 )
 
 metric_table <- function() {
   known_metrics
+}
+
+# The constants of a metric of allele tables: CoMet's defaults. NULL for others.
+default_allele_table <- function(metric) {
+  switch(
+    metric,
+    ccc = c(multiplier = 9 / 2, parameter = 2 / 3),
+    duo = c(multiplier = 4, parameter = 2 / 3)
+  )
+}
+
+# Checks the option `allele_table` of a metric (see metric_facts()). Returns the
+# constants, or NULL if they are the metric's own.
+check_allele_table <- function(given, metric, call = caller_env()) {
+  if (is.null(given)) {
+    return(NULL)
+  }
+  if (!metric$table) {
+    able <- metrics_with("table")
+    abort_argument(
+      c(
+        "{.arg allele_table} can't be used with metric {.val {metric$name}}.",
+        i = "It is for {able}."
+      ),
+      call
+    )
+  }
+  constants <- default_allele_table(metric$name)
+  known <- is.numeric(given) && length(given) > 0 &&
+    all(rlang::names2(given) %in% names(constants)) &&
+    anyDuplicated(names(given)) == 0
+  if (!known) {
+    abort_argument(
+      c(
+        "{.arg allele_table} must be numbers with the names
+         {.val multiplier}, {.val parameter} or both.",
+        x = "It is {describe_value(given)}."
+      ),
+      call
+    )
+  }
+  constants[names(given)] <- given
+  multiplier <- constants[["multiplier"]]
+  parameter <- constants[["parameter"]]
+  if (!is.finite(multiplier) || multiplier <= 0 || multiplier > 1e100) {
+    abort_argument(
+      "The multiplier of {.arg allele_table} must be a number above 0 and up to
+       1e100, not {multiplier}.",
+      call
+    )
+  }
+  if (is.na(parameter) || parameter < 0 || parameter > 1) {
+    abort_argument(
+      "The parameter of {.arg allele_table} must be a number from 0 to 1, not
+       {parameter}.",
+      call
+    )
+  }
+  constants
+}
+
+# The largest value that an entry of a table of alleles can have. With f the
+# frequency of both alleles and of their pair, it is multiplier f (1 - parameter
+# f)^2, which is largest at f = 1 / (3 parameter).
+largest_table_entry <- function(constants) {
+  f <- min(1, 1 / (3 * constants[["parameter"]]))
+  constants[["multiplier"]] * f * (1 - constants[["parameter"]] * f)^2
 }
 
 metric_signs <- c("signed", "absolute", "negative")
@@ -205,7 +325,8 @@ sign_synonyms <- c(
 metric_help <- function() {
   table <- metric_table()
   needs <- ifelse(table$non_negative, ", for data without negative values", "")
-  needs[table$binary] <- ", for binary data (0 and 1, or logical)"
+  needs[table$levels == 1] <- ", for binary data (0 and 1, or logical)"
+  needs[table$levels == 2] <- ", for genotypes (0, 1 or 2 copies of an allele)"
   needs[table$below_zero] <- ", which may be below 0: see [metrics]"
   paste0(
     "* `\"", table$name, "\"`: ", table$label, ", ", table$distance, needs,

@@ -78,6 +78,9 @@
 #'   (`colData()`, `pData()`, the `targets` of an `EList`), or with
 #'   `points = "columns"` the data of its rows. Other variables are looked up
 #'   where the formula was written.
+#' @param allele_table For `"ccc"` and `"duo"`, the constants of the table of
+#'   alleles: `c(multiplier = , parameter = )`, or one of them. `NULL` (default)
+#'   is 9/2 and 2/3 (`"duo"`: 4 and 2/3). See "Tables of alleles" in [metrics].
 #' @param ... Must be empty: other names are an error.
 #'
 #' @returns A list of class `fsknn_options` of the options that were given.
@@ -180,7 +183,8 @@
 point_options <- function(points = c("rows", "columns"), assay = NULL,
                           dimred = NULL, na = c("error", "pairwise", "mean"),
                           min_pairs = NULL, constant = c("error", "isolate"),
-                          weights = NULL, adjust = NULL, data = NULL, ...) {
+                          weights = NULL, adjust = NULL, data = NULL,
+                          allele_table = NULL, ...) {
   check_no_more(..., .belongs = where_it_belongs)
   collect_options()
 }
@@ -1081,9 +1085,14 @@ check_each_option <- function(given, verb, call) {
       without_kind(given$weights), metric, call = call
     ),
     weight_kind = check_weight_kind(given$weights, call),
+    allele_table = check_allele_table(given$allele_table, metric, call),
     statistic = check_statistic(given$statistic, call),
     family = check_choice(get("family"), families, "family", call = call)
   )
+  # Distances below 0 are possible with a large multiplier.
+  if (!is.null(options$allele_table)) {
+    options$metric$below_zero <- largest_table_entry(options$allele_table) > 1
+  }
   check_na_and_weights(options, call = call)
   options["adjust"] <- list(
     check_adjust(given$adjust, given$data, options, call = call)

@@ -14,7 +14,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
                         feature_subset = NULL, max_memory = 0, bytes_file = 0,
                         na = options$na %||% "error", blocks = NULL,
                         query_self = NULL) {
-  list(
+  request <- list(
     k = k,
     metric = options$metric$name,
     sign = options$sign,
@@ -42,6 +42,8 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )
+  request$table <- options$allele_table
+  request
 }
 
 # Plans and statistics both report these facts of a request.

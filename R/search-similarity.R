@@ -9,8 +9,33 @@ with_similarity <- function(found, search, call = caller_env()) {
   if (!keeps_similarity(search$request$metric)) {
     return(found)
   }
+  if (is_allele_table(search$request$metric)) {
+    return(with_alleles(found, search, call))
+  }
   found$similarity <- similarity_of_pairs(
     search, found$from, found$to, found$distance, call
+  )
+  found
+}
+
+is_allele_table <- function(metric) {
+  isTRUE(metric_facts(metric)$table)
+}
+
+# Adds the largest entry of each pair's table of alleles, and which it is: "10"
+# is the counted allele of `from` with the other allele of `to`.
+with_alleles <- function(found, search, call) {
+  count <- length(found$from)
+  found$similarity <- numeric(count)
+  entry <- integer(count)
+  search$request$progress <- FALSE
+  for (part in pairs_that_fit(search, found$from, found$to)) {
+    measured <- measure_pairs(search, found$from[part], found$to[part], call)
+    found$similarity[part] <- measured$similarity
+    entry[part] <- measured$entry
+  }
+  found$alleles <- factor(
+    c("00", "01", "10", "11")[entry + 1L], c("00", "01", "10", "11")
   )
   found
 }

@@ -218,7 +218,7 @@ cover_input <- function(x, class, num_threads, call = caller_env()) {
   )
   scan <- in_core(cpp_scan(levels, num_threads), call)
   # The values are labels, so a mean of neighbours cannot fill them in.
-  check_finite(points, scan, "x", metric = list(binary = TRUE), call = call)
+  check_finite(points, scan, "x", metric = list(levels = 1), call = call)
   check_whole_levels(levels, call)
   if (is.double(levels)) {
     # Any whole numbers can be labels, even those beyond the range of an

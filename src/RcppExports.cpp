@@ -1045,8 +1045,8 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_row_file
-SEXP cpp_row_file(std::string folder, double num_points, double num_features, double strip_features, Rcpp::List request, bool binary);
-RcppExport SEXP _fsknn_cpp_row_file(SEXP folderSEXP, SEXP num_pointsSEXP, SEXP num_featuresSEXP, SEXP strip_featuresSEXP, SEXP requestSEXP, SEXP binarySEXP) {
+SEXP cpp_row_file(std::string folder, double num_points, double num_features, double strip_features, Rcpp::List request, int levels);
+RcppExport SEXP _fsknn_cpp_row_file(SEXP folderSEXP, SEXP num_pointsSEXP, SEXP num_featuresSEXP, SEXP strip_featuresSEXP, SEXP requestSEXP, SEXP levelsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< std::string >::type folder(folderSEXP);
@@ -1054,8 +1054,8 @@ BEGIN_RCPP
     Rcpp::traits::input_parameter< double >::type num_features(num_featuresSEXP);
     Rcpp::traits::input_parameter< double >::type strip_features(strip_featuresSEXP);
     Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
-    Rcpp::traits::input_parameter< bool >::type binary(binarySEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_row_file(folder, num_points, num_features, strip_features, request, binary));
+    Rcpp::traits::input_parameter< int >::type levels(levelsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_row_file(folder, num_points, num_features, strip_features, request, levels));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -1102,15 +1102,15 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_scan
-Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary, SEXP request);
-RcppExport SEXP _fsknn_cpp_scan(SEXP xSEXP, SEXP num_threadsSEXP, SEXP binarySEXP, SEXP requestSEXP) {
+Rcpp::List cpp_scan(SEXP x, int num_threads, int levels, SEXP request);
+RcppExport SEXP _fsknn_cpp_scan(SEXP xSEXP, SEXP num_threadsSEXP, SEXP levelsSEXP, SEXP requestSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
-    Rcpp::traits::input_parameter< bool >::type binary(binarySEXP);
+    Rcpp::traits::input_parameter< int >::type levels(levelsSEXP);
     Rcpp::traits::input_parameter< SEXP >::type request(requestSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_scan(x, num_threads, binary, request));
+    rcpp_result_gen = Rcpp::wrap(cpp_scan(x, num_threads, levels, request));
     return rcpp_result_gen;
 END_RCPP
 }

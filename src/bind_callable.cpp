@@ -74,13 +74,17 @@ void refuse(const char* name, const char* what,
 double check_values(const char* name, const RowSource& rows,
                     const Request& request, Progress* progress) {
   const MetricEntry& metric = *request.metric;
-  const bool binary = metric.filter == FilterKind::bits;
+  const int levels = metric.is_table() ? static_cast<int>(metric.table.copies)
+                     : metric.filter == FilterKind::bits ? 1
+                                                         : 0;
   const MatrixFacts facts =
-      scan(rows, request.num_threads, progress, {metric.is_overlap(), binary});
+      scan(rows, request.num_threads, progress, {metric.is_overlap(), levels});
   refuse(name, "values that are NA, NaN or infinite", facts.non_finite,
          facts.non_finite_at);
-  refuse(name, "values other than 0 and 1 under this metric", facts.non_binary,
-         facts.non_binary_at);
+  refuse(name,
+         levels == 2 ? "values other than 0, 1 and 2 under this metric"
+                     : "values other than 0 and 1 under this metric",
+         facts.off_levels, facts.off_levels_at);
   if (metric.is_overlap())
     refuse(name, "negative values under this metric", facts.negative,
            facts.negative_at);

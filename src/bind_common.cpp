@@ -219,6 +219,14 @@ Request request_from(const Rcpp::List& request) {
   if (!Rf_isNull(request["k"])) r.k = Rcpp::as<int>(request["k"]);
   r.metric = &find_metric(Rcpp::as<std::string>(request["metric"]),
                           Rcpp::as<std::string>(request["sign"]));
+  if (request.containsElementNamed("table")) {
+    const Rcpp::NumericVector table = request["table"];
+    MetricEntry own = *r.metric;
+    own.table.multiplier = table["multiplier"];
+    own.table.parameter = table["parameter"];
+    r.table_entry = std::make_shared<const MetricEntry>(own);
+    r.metric = r.table_entry.get();
+  }
   r.skip = zero_based(request["skip"]);
   r.query_skip = zero_based(request["query_skip"]);
   r.num_threads = Rcpp::as<int>(request["num_threads"]);

@@ -229,6 +229,7 @@ Rcpp::List cpp_measure_pairs(SEXP x, SEXP from, SEXP to, Rcpp::List request) {
         Rcpp::_["distance"] = Rcpp::wrap(pairs.distance),
         Rcpp::_["correlation"] = Rcpp::wrap(pairs.correlation),
         Rcpp::_["similarity"] = Rcpp::wrap(pairs.similarity),
+        Rcpp::_["entry"] = Rcpp::wrap(pairs.entry),
         Rcpp::_["common"] = Rcpp::wrap(pairs.common));
   });
 }

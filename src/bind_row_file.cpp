@@ -91,7 +91,7 @@ std::string row_file_digest(const Rcpp::List& x) {
 // `na` is "error".
 // [[Rcpp::export(rng = false)]]
 SEXP cpp_row_file(std::string folder, double num_points, double num_features,
-                  double strip_features, Rcpp::List request, bool binary) {
+                  double strip_features, Rcpp::List request, int levels) {
   Rcpp::RObject out;
   const Rcpp::List failed = bind::guarded([&] {
     const Request r = bind::request_from(request);
@@ -100,7 +100,7 @@ SEXP cpp_row_file(std::string folder, double num_points, double num_features,
     form.num_points = static_cast<std::int64_t>(num_points);
     form.num_features = static_cast<std::int64_t>(num_features);
     form.strip_features = static_cast<std::int64_t>(strip_features);
-    form.binary = binary;
+    form.levels = levels;
     form.fill_missing = Rcpp::as<std::string>(request["na"]) != "error";
     out = Rcpp::XPtr<RowFile>(new RowFile(
         form, r, cpu::choose_kernels(r.instruction_set).prepare_row));

@@ -29,8 +29,8 @@ Rcpp::List list_of(const MatrixFacts& facts) {
       Rcpp::_["non_finite_rows"] = one_based(facts.non_finite_rows),
       Rcpp::_["negative"] = static_cast<double>(facts.negative),
       Rcpp::_["negative_at"] = positions(facts.negative_at),
-      Rcpp::_["non_binary"] = static_cast<double>(facts.non_binary),
-      Rcpp::_["non_binary_at"] = positions(facts.non_binary_at),
+      Rcpp::_["off_levels"] = static_cast<double>(facts.off_levels),
+      Rcpp::_["off_levels_at"] = positions(facts.off_levels_at),
       Rcpp::_["constant"] = one_based(facts.constant),
       Rcpp::_["zero"] = one_based(facts.zero),
       Rcpp::_["explained"] = one_based(facts.explained),
@@ -55,13 +55,13 @@ RowTest::RowTest(SEXP request) {
 // request: NULL; or, with covariates, the later request: `explained` has the
 // rows that the covariates explain completely. Respects its `feature_subset`.
 // [[Rcpp::export(rng = false)]]
-Rcpp::List cpp_scan(SEXP x, int num_threads, bool binary = false,
+Rcpp::List cpp_scan(SEXP x, int num_threads, int levels = 0,
                     SEXP request = R_NilValue) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const bind::RowTest test(request);
     return bind::list_of(scan(*bind::row_source(x, test.features(), false),
-                              num_threads, progress.get(), {true, binary},
+                              num_threads, progress.get(), {true, levels},
                               test.preparing()));
   });
 }
@@ -74,13 +74,13 @@ Rcpp::List cpp_scan_plain(SEXP x, int num_threads, Rcpp::List metric) {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
     EntriesCounted counted;
     counted.negative = Rcpp::as<bool>(metric["non_negative"]);
-    counted.non_binary = Rcpp::as<bool>(metric["binary"]);
+    counted.levels = Rcpp::as<int>(metric["levels"]);
     const std::string undefined =
         Rcpp::as<std::string>(metric["undefined_rows"]);
     const MatrixFacts facts =
         scan(*bind::matrix_source(x), num_threads, progress.get(), counted);
     const bool plain =
-        facts.non_finite == 0 && facts.negative == 0 && facts.non_binary == 0 &&
+        facts.non_finite == 0 && facts.negative == 0 && facts.off_levels == 0 &&
         (undefined == "none" ||
          (undefined == "zero" ? facts.zero : facts.constant).empty());
     return Rcpp::List::create(Rcpp::_["largest"] =

@@ -11,8 +11,11 @@
 #include "core/contract/metric.hpp"
 #include "core/rows/scan.hpp"
 
-/// Without a sign where the metric needs that.
+/// Without a sign where the metric needs that; numbers of an allele's copies.
 inline Matrix fit(const fsknn::MetricEntry& metric, Matrix m) {
+  if (metric.is_table())
+    for (double& x : m.values)
+      x = x > 0.0 ? (x > 1.0 ? metric.table.copies : 1.0) : 0.0;
   if (metric.least_overlap != nullptr)
     for (double& x : m.values) x = std::fabs(x);
   return m;

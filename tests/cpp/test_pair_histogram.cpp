@@ -72,7 +72,7 @@ class AllPairs final : public WithinRows {
  private:
   /// For metrics of sum min(a, b); else NaN.
   double similarity(std::size_t i, std::int32_t j) const {
-    if (metric_.similarity == nullptr)
+    if (metric_.similarity_by == nullptr)
       return std::numeric_limits<double>::quiet_NaN();
     const Place a = points_.order.place_of(PointId{static_cast<int>(i)});
     const Place b = points_.order.place_of(PointId{j});

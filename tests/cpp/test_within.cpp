@@ -134,6 +134,7 @@ TEST_CASE("every pair is within any distance") {
 TEST_CASE("too many pairs are refused with a distance that fits") {
   const Matrix m = normal("normal", 400, 30, 10);
   for (const MetricEntry& metric : all_metrics()) {
+    if (metric.is_table()) continue;  // many pairs at the same distance
     const Matrix fitted = fit(metric, m);
     Request r;
     r.k = 1;

@@ -146,7 +146,7 @@ for_all_metrics <- function(fun, metrics = all_metrics()) {
 
 # Makes values valid for a metric. Proportional takes no negative values.
 # Jaccard and Sorensen take only 0 and 1: entries above 0 become 1, and a row
-# without any gets its first feature. Products of entries above 2^490 could
+# without any gets its first feature. Genotypes are 0, 1 and 2. Products of entries above 2^490 could
 # overflow.
 values_for <- function(x, metric) {
   facts <- fsknn:::metric_facts(metric)
@@ -154,10 +154,10 @@ values_for <- function(x, metric) {
   if (facts$below_zero && largest > 2^490) {
     return(x / power_of_two(largest) * 2^490)
   }
-  if (facts$binary) {
+  if (facts$levels > 0) {
     there <- x > 0
     there[rowSums(there) == 0, 1] <- TRUE
-    return(there + 0)
+    return(there + (there & facts$levels > 1 & x > stats::median(x[there])))
   }
   if (facts$non_negative) abs(x) else x
 }

@@ -82,7 +82,7 @@ weighable <- function() metrics_where(function(table) table$takes_weights)
 
 pairwise <- function() metrics_where(function(table) table$pairwise)
 
-not_binary <- function() metrics_where(function(table) !table$binary)
+not_binary <- function() metrics_where(function(table) table$levels == 0)
 
 with_weights <- function(metric, sign, ...) {
   x <- digest_matrices()$generic$x
@@ -170,7 +170,7 @@ filled_by_means <- function(metric, sign, ...) {
 of_metafeatures <- function(metric, sign, ...) {
   facts <- fsknn:::metric_facts(metric)
   x <- values_for(digest_matrices()$generic$x[1:14, ], metric)
-  ops <- if (facts$binary) {
+  ops <- if (facts$levels > 0) {
     "*"
   } else {
     c(if (!facts$non_negative) "-", "+", "*", "/")

@@ -362,7 +362,7 @@ test_that("`na = \"mean\"` takes the row's mean, for every metric", {
   by_hand[is.na(x)] <- rowMeans(x, na.rm = TRUE)[row(x)[is.na(x)]]
   expect_equal(filled, by_hand, tolerance = 1e-14)
   for_all_metrics(function(metric, sign, backend) {
-    x <- if (isTRUE(fsknn:::metric_facts(metric)$binary)) NULL else x
+    x <- if (isTRUE(fsknn:::metric_facts(metric)$levels > 0)) NULL else x
     if (is.null(x)) {
       return()
     }
@@ -402,7 +402,7 @@ test_that("`na = \"mean\"` is the same for data that do not fit in memory", {
     ]
   }
   for_all_metrics(function(metric, sign, backend) {
-    if (fsknn:::metric_facts(metric)$binary) {
+    if (fsknn:::metric_facts(metric)$levels > 0) {
       return()
     }
     for (lazy in if (metric == "spearman") blocks else blocks[1]) {

@@ -172,7 +172,7 @@ test_that("the row's mean is taken, for every metric", {
   x <- holes(abs(random_matrix(40, 9, seed = 38)), 0.2, seed = 39)
   filled <- t(cpp_filled(x)$rows)
   for_all_metrics(function(metric, sign, backend) {
-    if (isTRUE(fsknn:::metric_facts(metric)$binary)) {
+    if (isTRUE(fsknn:::metric_facts(metric)$levels > 0)) {
       return()
     }
     all <- knn_search(filled, 39, metric, sign)$distance

@@ -190,7 +190,7 @@ test_that("metafeatures of real rows with zeros equal their matrix", {
   expect_gt(length(skip), 0)
   for_all_metrics(function(metric, sign, backend) {
     facts <- fsknn:::metric_facts(metric)
-    if (facts$non_negative || facts$binary) {
+    if (facts$non_negative || facts$levels > 0) {
       return()
     }
     suppressMessages(found <- knn_search(m, 5, metric, sign, backend = backend))

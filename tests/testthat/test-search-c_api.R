@@ -29,7 +29,7 @@ caller <- function() {
 
 # Data that every metric takes: 0 and 1 for binary ones. `ties` makes ties.
 data_for <- function(metric, num_points, ties = FALSE, seed = 1) {
-  if (fsknn:::metric_facts(metric)$binary) {
+  if (fsknn:::metric_facts(metric)$levels > 0) {
     return(pmin(small_integers(num_points, 12, seed = seed), 1))
   }
   make <- if (ties) small_integers else random_matrix

@@ -105,7 +105,7 @@ test_that("features are left out or repeated as in a matrix of those alone", {
     points <- fsknn:::hold_points(x, request_of(x, 1, metric))
     chosen <- chosen_features()
     # With only two features, many rows are all zeros.
-    if (fsknn:::metric_facts(metric)$binary) chosen <- chosen[1:4]
+    if (fsknn:::metric_facts(metric)$levels > 0) chosen <- chosen[1:4]
     for (features in chosen) {
       of <- function(m) if (is.null(features)) m else m[, features]
       ask <- function(...) {

@@ -14,7 +14,7 @@ test_that("Ctrl-C stops a search under each metric", {
   # Sums of differences, and bits; the long suite has all metrics.
   metrics <- if (is_long()) table$name else c("manhattan", "jaccard")
   for (metric in metrics) {
-    values <- if (table$binary[table$name == metric]) {
+    values <- if (table$levels[table$name == metric]) {
       "x <- matrix(stats::rbinom(100000 * 300, 1, 0.4), ncol = 300)"
     } else {
       "x <- abs(matrix(rnorm(100000 * 100), ncol = 100))"

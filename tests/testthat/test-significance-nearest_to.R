@@ -34,7 +34,7 @@ test_that("of metafeatures it is the same as of their matrix", {
   skip <- which(apply(!is.finite(all), 1, any))
   for_all_metrics(function(metric, sign, backend) {
     facts <- fsknn:::metric_facts(metric)
-    if (facts$non_negative || facts$binary) {
+    if (facts$non_negative || facts$levels > 0) {
       return()
     }
     suppressMessages(

@@ -110,7 +110,7 @@ test_that("products of binary rows are binary: what both have", {
 test_that("every metric finds the neighbours of the matrix of all rows", {
   m <- metafeatures(small(9, 11))
   for_all_metrics(function(metric, sign, backend) {
-    if (fsknn:::metric_facts(metric)$binary) {
+    if (fsknn:::metric_facts(metric)$levels > 0) {
       return() # see the next test
     }
     if (metric == "proportional") {

@@ -69,6 +69,20 @@ struct PowerOfTwo {
   double second;
 };
 
+/// The constants of metrics of allele tables (AlleleTable in metrics.hpp).
+struct TableTerms {
+  double copies = 0.0;      ///< alleles that a sample has at a locus: 1 or 2
+  double samples = 0.0;     ///< the number of features
+  double multiplier = 0.0;  ///< of the entries of a table
+  double parameter = 0.0;   ///< of the frequencies of alleles
+};
+
+/// The last step from an accumulated sum to the distance: the power of two that
+/// takes off the matrix's scaling, and the constants of the metric.
+struct LastStep : PowerOfTwo {
+  TableTerms table;
+};
+
 /// Weights of features (samples), padded with zeros to a multiple of 8; null:
 /// all are equal. SampleWeights (weights.hpp) owns them.
 struct FeatureWeights {

@@ -4,6 +4,7 @@
 // metrics.hpp computes it.
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -49,24 +50,54 @@ struct MetricEntry {
   FilterKind filter;
   MatrixScale matrix_scale;
   int wide_from;  ///< kNeverWide: metric_for() is always the metric itself
-  /// Converts the accumulated sum and the two rows' sums to the distance,
-  /// before the matrix's power of two is undone.
-  double (*finish)(double sum, double sum_a, double sum_b);
-  /// The similarity, from the arguments of finish(). For products of rows of
-  /// length 1 it is not clamped, and finish(similarity, 0, 0) is the distance.
-  /// Null: the metric has none.
-  double (*similarity)(double sum, double sum_a, double sum_b);
+  double (*finish_by)(double sum, double sum_a, double sum_b,
+                      const TableTerms& table);
+  /// Null: the metric has no similarity.
+  double (*similarity_by)(double sum, double sum_a, double sum_b,
+                          const TableTerms& table);
   /// Metrics of sum min(a, b) only; null for others.
   double (*least_overlap)(double distance);
+  /// Metrics of allele tables only: `samples` is 0 in the table of metrics, and
+  /// each request has an entry of its own (for_samples()).
+  TableTerms table;
 
+  /// Converts the accumulated sum and the two rows' sums to the distance,
+  /// before the matrix's power of two is undone.
+  double finish(double sum, double sum_a, double sum_b) const {
+    return finish_by(sum, sum_a, sum_b, table);
+  }
+  /// The similarity, from the arguments of finish(). For products of rows of
+  /// length 1 it is not clamped, and finish(similarity, 0, 0) is the distance.
+  double similarity(double sum, double sum_a, double sum_b) const {
+    return similarity_by(sum, sum_a, sum_b, table);
+  }
   /// Products of rows of length 1, or of whole ranks, which filters scale to
   /// length 1.
   bool is_unit_dot() const {
-    return similarity != nullptr && accumulation == Accumulation::dot;
+    return similarity_by != nullptr && accumulation == Accumulation::dot &&
+           !is_table();
   }
   /// Whether the metric is made from sum min(a, b).
   bool is_overlap() const { return least_overlap != nullptr; }
+  /// Whether it is the largest entry of a table of alleles.
+  bool is_table() const { return table.copies > 0.0; }
+  /// Whether the distance is 1 - similarity, so that a small similarity has
+  /// digits that the distance lacks.
+  bool rounds_similarity() const { return is_overlap() || is_table(); }
 };
+
+/// Whether they are the same metric with the same constants, for any samples.
+inline bool is_same_metric(const MetricEntry& a, const MetricEntry& b) {
+  return std::string(a.name) == b.name && a.sign == b.sign &&
+         a.table.multiplier == b.table.multiplier &&
+         a.table.parameter == b.table.parameter;
+}
+
+/// The entry of a metric of allele tables for that many samples.
+inline MetricEntry for_samples(MetricEntry metric, std::int64_t samples) {
+  metric.table.samples = static_cast<double>(samples);
+  return metric;
+}
 
 /// The exponent e such that a matrix whose largest magnitude is `largest` is
 /// multiplied by 2^-e.

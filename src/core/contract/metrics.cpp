@@ -15,21 +15,26 @@ double (*overlap_of(long))(double) {
   return nullptr;
 }
 
+using Finishing = double (*)(double, double, double, const TableTerms&);
+
 template <class M>
-auto similarity_of(int) -> decltype(&M::similarity) {
-  return &M::similarity;
+Finishing similarity_of(decltype(&M::similarity)) {
+  return &similarity_by<M>;
 }
 template <class M>
-double (*similarity_of(long))(double, double, double) {
+Finishing similarity_of(...) {
   return nullptr;
 }
 
 template <class M>
 MetricEntry entry() {
-  return {M::name,         M::sign,    M::row_form,
-          M::Sum::which,   M::filter,  M::matrix_scale,
-          M::wide_from,    &M::finish, similarity_of<M>(0),
-          overlap_of<M>(0)};
+  MetricEntry made = {
+      M::name,          M::sign,       M::row_form,
+      M::Sum::which,    M::filter,     M::matrix_scale,
+      M::wide_from,     &finish_by<M>, similarity_of<M>(nullptr),
+      overlap_of<M>(0), TableTerms()};
+  if constexpr (is_table_metric<M>) made.table = M::terms();
+  return made;
 }
 
 template <class... M>

@@ -6,6 +6,7 @@
 // "extending" for the other three places.
 
 #include <tuple>
+#include <type_traits>
 
 #include "core/contract/arithmetic.hpp"
 #include "core/contract/metric.hpp"
@@ -181,6 +182,105 @@ struct Jaccard : Overlapping {
   }
 };
 
+// Metrics of genotypes: the largest entry of the table of two loci's alleles
+// (Climer et al. 2014; CoMet's CCC and DUO, of 2 and of 1 allele a sample).
+// Rows are counts of an allele, from 0 to `copies`, and a row's sum is its
+// count in all samples. Each of the copies^2 pairs of alleles that a sample has
+// at the two loci adds 1 to the table. So all entries follow from the sum of
+// products, which is a whole number and exact.
+//
+// An entry is weighted by its alleles' frequencies:
+//   multiplier f_ij (1 - parameter f_i) (1 - parameter f_j).
+// Operations and their order are CoMet's, so that values have its bits. The
+// smaller frequency comes first, which makes an entry symmetric.
+struct AlleleTable : RawMetric {
+  using Sum = Dot;
+  static constexpr FilterKind filter = FilterKind::none;
+  static constexpr MatrixScale matrix_scale = MatrixScale::none;
+
+  /// One entry: `both` of its pairs of alleles, and each allele's count.
+  FSKNN_HD static double entry(double both, double count_a, double count_b,
+                               const TableTerms& t) {
+    const double one_by_samples = 1.0 / t.samples;
+    const double of_one = (1.0 / t.copies) * one_by_samples;
+    const double a = of_one * count_a, b = of_one * count_b;
+    const double low = a < b ? a : b, high = a < b ? b : a;
+    const double share = (1.0 / (t.copies * t.copies)) * one_by_samples * both;
+    return t.multiplier * share * (1.0 - t.parameter * low) *
+           (1.0 - t.parameter * high);
+  }
+  /// The entry of the counted (1) or the other (0) alleles of both rows, where
+  /// `both` is the rows' sum of products.
+  FSKNN_HD static double entry_of(int allele_a, int allele_b, double both,
+                                  double sum_a, double sum_b,
+                                  const TableTerms& t) {
+    const double all = t.copies * t.samples;
+    const double left_a = t.copies * sum_a, left_b = t.copies * sum_b;
+    const double count_a = allele_a ? sum_a : all - sum_a;
+    const double count_b = allele_b ? sum_b : all - sum_b;
+    if (allele_a && allele_b) return entry(both, count_a, count_b, t);
+    if (allele_a) return entry(left_a - both, count_a, count_b, t);
+    if (allele_b) return entry(left_b - both, count_a, count_b, t);
+    return entry(t.copies * all - (left_a + left_b) + both, count_a, count_b,
+                 t);
+  }
+  /// The number of the largest entry, 2 allele_a + allele_b; of equal ones the
+  /// first.
+  FSKNN_HD static int largest_entry(double both, double sum_a, double sum_b,
+                                    const TableTerms& t, double& largest) {
+    int which = 0;
+    largest = entry_of(0, 0, both, sum_a, sum_b, t);
+    for (int at = 1; at < 4; ++at) {
+      const double other = entry_of(at / 2, at % 2, both, sum_a, sum_b, t);
+      if (other > largest) which = at;
+      largest = other > largest ? other : largest;
+    }
+    return which;
+  }
+  FSKNN_HD static double similarity(double both, double sum_a, double sum_b,
+                                    const TableTerms& t) {
+    double largest;
+    largest_entry(both, sum_a, sum_b, t, largest);
+    return largest;
+  }
+  FSKNN_HD static double finish(double both, double sum_a, double sum_b,
+                                const TableTerms& t) {
+    return 1.0 - similarity(both, sum_a, sum_b, t);
+  }
+};
+
+// CoMet's multipliers and parameter.
+struct Ccc : AlleleTable {
+  static constexpr const char* name = "ccc";
+  static TableTerms terms() { return {2.0, 0.0, 9.0 / 2.0, 2.0 / 3.0}; }
+};
+
+struct Duo : AlleleTable {
+  static constexpr const char* name = "duo";
+  static TableTerms terms() { return {1.0, 0.0, 4.0, 2.0 / 3.0}; }
+};
+
+template <class M>
+constexpr bool is_table_metric = std::is_base_of<AlleleTable, M>::value;
+
+/// M::finish() and M::similarity(), with the constants where they need them.
+template <class M>
+FSKNN_HD double finish_by(double sum, double sum_a, double sum_b,
+                          const TableTerms& table) {
+  if constexpr (is_table_metric<M>)
+    return M::finish(sum, sum_a, sum_b, table);
+  else
+    return M::finish(sum, sum_a, sum_b);
+}
+template <class M>
+FSKNN_HD double similarity_by(double sum, double sum_a, double sum_b,
+                              const TableTerms& table) {
+  if constexpr (is_table_metric<M>)
+    return M::similarity(sum, sum_a, sum_b, table);
+  else
+    return M::similarity(sum, sum_a, sum_b);
+}
+
 // Wide data have an entry of 2^wide_from or more. No power of two keeps all
 // digits of the other entries, so rows are not scaled, and there is no filter.
 // Distances are those of the metric.
@@ -202,6 +302,7 @@ using AllMetrics =
                Spearman<Sign::absolute>, Spearman<Sign::negative>,
                Bicor<Sign::signed_value>, Bicor<Sign::absolute>,
                Bicor<Sign::negative>, Cosine, Euclidean, InnerProduct,
-               Manhattan, Chebyshev, Canberra, Proportional, Jaccard, Sorensen>;
+               Manhattan, Chebyshev, Canberra, Proportional, Jaccard, Sorensen,
+               Ccc, Duo>;
 
 }  // namespace fsknn

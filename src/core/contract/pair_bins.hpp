@@ -50,7 +50,7 @@ class PairValue {
   double of_product(double r) const;
   double operator()(double found) const;
   /// Whether the pass must compute MetricEntry::similarity.
-  bool of_sums() const { return similarity_ && metric_.is_overlap(); }
+  bool of_sums() const { return similarity_ && metric_.rounds_similarity(); }
 
  private:
   const MetricEntry& metric_;

@@ -23,6 +23,8 @@ struct Request {
   /// list.
   std::shared_ptr<const PointGroups> groups;
   const MetricEntry* metric = nullptr;
+  /// Owns `metric` if it has constants of this request's own (is_table()).
+  std::shared_ptr<const MetricEntry> table_entry;
   /// Points left out: they are nobody's neighbour, and their rows are missing.
   /// Ascending.
   std::vector<std::int64_t> skip;

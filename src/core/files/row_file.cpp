@@ -94,7 +94,7 @@ RowFile::RowFile(const RowFileForm& form, const Request& request,
       request_(request),
       recipe_(recipe_of(request_, 0)),
       kernel_(kernel),
-      counted_({true, form.binary}),
+      counted_({true, form.levels}),
       fill_missing_(form.fill_missing),
       digests_(form.num_points, form.num_features) {}
 

@@ -66,7 +66,7 @@ struct RowFileForm {
   std::string folder;
   std::int64_t num_points = 0, num_features = 0;
   std::int64_t strip_features = 0;  ///< as for DiskMatrix
-  bool binary = false;              ///< the entries must be 0 or 1
+  int levels = 0;                   ///< EntriesCounted::levels
   bool fill_missing = false;        ///< with the row's mean
 };
 

@@ -119,6 +119,11 @@ PreparedPoints prepare_points(const RowSource& source,
 Request suited(const Request& request, const RowSource& points,
                const RowSource* queries, Progress* progress) {
   Request own = request;
+  if (request.metric->is_table()) {
+    own.table_entry = std::make_shared<const MetricEntry>(
+        for_samples(*request.metric, points.num_features()));
+    own.metric = own.table_entry.get();
+  }
   if (request.metric->wide_from == kNeverWide) return own;
   if (own.largest < 0) {
     const auto of = [&](const RowSource& source) {

@@ -91,25 +91,26 @@ class FilterReader {
 class DistanceRule {
  public:
   DistanceRule(const MetricEntry& metric, int exponent)
-      : finish_(metric.finish),
-        similarity_(metric.is_unit_dot() ? metric.similarity : nullptr),
-        undo_(power_of_two(distance_exponent(metric, exponent))),
+      : finish_(metric.finish_by),
+        similarity_(metric.is_unit_dot() ? metric.similarity_by : nullptr),
+        undo_{power_of_two(distance_exponent(metric, exponent)), metric.table},
         redo_(power_of_two(-distance_exponent(metric, exponent))) {}
   double operator()(double sum, double sum_a, double sum_b) const {
-    return scaled(finish_(sum, sum_a, sum_b), undo_);
+    return scaled(finish_(sum, sum_a, sum_b, undo_.table), undo_);
   }
   /// r of a pair; 0 if the metric has none.
   double correlation(double sum, double sum_a, double sum_b) const {
-    return similarity_ != nullptr ? clamp_to_one(similarity_(sum, sum_a, sum_b))
-                                  : 0.0;
+    return similarity_ != nullptr
+               ? clamp_to_one(similarity_(sum, sum_a, sum_b, undo_.table))
+               : 0.0;
   }
   /// The value that determines both: r before clamping, else the distance.
   double value(double sum, double sum_a, double sum_b) const {
-    return similarity_ != nullptr ? similarity_(sum, sum_a, sum_b)
+    return similarity_ != nullptr ? similarity_(sum, sum_a, sum_b, undo_.table)
                                   : (*this)(sum, sum_a, sum_b);
   }
-  /// The power of two that the distance is finally multiplied by.
-  PowerOfTwo undo() const { return undo_; }
+  /// What makes the returned distance: see LastStep.
+  LastStep undo() const { return undo_; }
   /// The inverse of undo().
   PowerOfTwo redo() const { return redo_; }
   /// The largest distance, before the matrix's power of two is undone, of any
@@ -120,9 +121,10 @@ class DistanceRule {
   double after_scaling(double before) const;
 
  private:
-  double (*finish_)(double, double, double);
-  double (*similarity_)(double, double, double);  ///< null: there is no r
-  PowerOfTwo undo_, redo_;
+  decltype(MetricEntry::finish_by) finish_;
+  decltype(MetricEntry::similarity_by) similarity_;  ///< null: there is no r
+  LastStep undo_;
+  PowerOfTwo redo_;
 };
 
 /// The bound of the rounding error of the contract's sum over `padded`

@@ -99,10 +99,14 @@ bool scan_row(const double* x, std::int64_t d, std::int64_t point,
     note_wrong(
         x, d, point, [](double v) { return v < 0.0; }, facts.negative,
         facts.negative_at);
-  if (counted.non_binary)
+  const int levels = counted.levels;
+  if (levels > 0)
     note_wrong(
-        x, d, point, [](double v) { return v != 0.0 && v != 1.0; },
-        facts.non_binary, facts.non_binary_at);
+        x, d, point,
+        [levels](double v) {
+          return v != 0.0 && v != 1.0 && (v != 2.0 || levels < 2);
+        },
+        facts.off_levels, facts.off_levels_at);
   if (row.least == row.most) facts.constant.push_back(point);
   if (row.least == 0.0 && row.most == 0.0) facts.zero.push_back(point);
   note_largest(std::max(row.most, -row.least), point, facts);
@@ -114,8 +118,8 @@ void add_facts(MatrixFacts& to, const MatrixFacts& from) {
   to.negative += from.negative;
   for (const Position p : from.non_finite_at) note(to.non_finite_at, p);
   for (const Position p : from.negative_at) note(to.negative_at, p);
-  to.non_binary += from.non_binary;
-  for (const Position p : from.non_binary_at) note(to.non_binary_at, p);
+  to.off_levels += from.off_levels;
+  for (const Position p : from.off_levels_at) note(to.off_levels_at, p);
   append(to.non_finite_rows, from.non_finite_rows);
   append(to.constant, from.constant);
   append(to.zero, from.zero);

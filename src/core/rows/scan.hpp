@@ -21,8 +21,8 @@ struct MatrixFacts {
   std::vector<Position> non_finite_at;  ///< the first three, column by column
   std::int64_t negative = 0;            ///< entries below 0, if requested
   std::vector<Position> negative_at;    ///< the first three, column by column
-  std::int64_t non_binary = 0;  ///< entries other than 0 and 1, if requested
-  std::vector<Position> non_binary_at;  ///< the first three, column by column
+  std::int64_t off_levels = 0;          ///< entries other than 0 .. levels
+  std::vector<Position> off_levels_at;  ///< the first three, column by column
   std::vector<std::int64_t> non_finite_rows;  ///< rows with such an entry
   std::vector<std::int64_t> constant;         ///< rows with max == min
   std::vector<std::int64_t> zero;             ///< rows of zeros only
@@ -34,7 +34,8 @@ struct MatrixFacts {
 /// The entries to count, besides those that are not finite.
 struct EntriesCounted {
   bool negative = true;
-  bool non_binary = false;
+  /// Entries must be whole numbers from 0 to this; 0: they may be any.
+  int levels = 0;
 };
 
 /// Adds a row of d features, which is point `point`. Returns whether it is

@@ -59,6 +59,7 @@ struct ListedPairs {
   std::vector<double> distance;
   std::vector<double> correlation;  ///< of products of rows of length 1
   std::vector<double> similarity;   ///< of metrics of sum min(a, b)
+  std::vector<std::int32_t> entry;  ///< of tables of alleles: largest_entry()
   /// Samples that both have, where values are missing and pairs are compared
   /// over those; else empty.
   std::vector<std::int32_t> common;

@@ -64,7 +64,7 @@ HeldPoints::HeldPoints(const Request& asked, const RowSource& points)
       weights_(asked.weights),
       covariates_(asked.covariates),
       kernels_(choose_kernels(asked.instruction_set)),
-      metric_(asked.metric) {
+      metric_(&asked_metric_) {
   if (asked.na_pairwise)
     throw std::invalid_argument("points with missing values are not held");
   unfiltered_.scale.form = &kNoFilter;
@@ -147,11 +147,13 @@ PointBlock HeldPoints::block_of(const Rows& rows) const {
 /// Returns the request with the metric that suits the points and the queries,
 /// and with their largest magnitude.
 Request HeldPoints::suited_to(const Request& asked, const RowSource* queries) {
-  if (asked.metric != &asked_metric_ || asked.weights != weights_ ||
-      asked.covariates != covariates_ || asked.skip != skip_ ||
-      asked.na_pairwise)
+  if (!is_same_metric(*asked.metric, asked_metric_) ||
+      asked.weights != weights_ || asked.covariates != covariates_ ||
+      asked.skip != skip_ || asked.na_pairwise)
     throw std::invalid_argument("held points are searched as they are held");
   Request request = asked;
+  if (asked_metric_.is_table())
+    asked_metric_ = for_samples(asked_metric_, source().num_features());
   if (asked_metric_.matrix_scale != MatrixScale::none && request.largest < 0) {
     if (largest_ < 0) largest_ = scan(source(), request.num_threads).largest;
     request.largest = largest_;

@@ -169,7 +169,8 @@ class HeldPoints {
 
   const RowSource& whole_;
   std::unique_ptr<FeatureSubset> some_;  ///< null: all features count
-  const MetricEntry& asked_metric_;
+  /// Its samples are the chosen features (for_samples()).
+  MetricEntry asked_metric_;
   const std::vector<std::int64_t> skip_;
   const std::shared_ptr<const SampleWeights> weights_;
   const std::shared_ptr<const SampleCovariates> covariates_;

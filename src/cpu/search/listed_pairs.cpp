@@ -6,6 +6,7 @@
 
 #include "core/base/pieces.hpp"
 #include "core/contract/masked.hpp"
+#include "core/contract/metrics.hpp"
 #include "core/contract/scaling.hpp"
 #include "core/rows/masked_points.hpp"
 #include "core/rows/prepared.hpp"
@@ -102,6 +103,7 @@ void measure_pairs(const Request& asked, const RowSource& points,
   pairs.distance.assign(pairs.from.size(), none);
   pairs.correlation.assign(pairs.from.size(), none);
   pairs.similarity.assign(pairs.from.size(), none);
+  pairs.entry.assign(request.metric->is_table() ? pairs.from.size() : 0, -1);
   const std::vector<std::int32_t> numbers = points_of(pairs);
   const std::vector<std::int64_t> skip = positions_in(numbers, request.skip);
   const RowSubset some(points, numbers);
@@ -130,8 +132,13 @@ void measure_pairs(const Request& asked, const RowSource& points,
           const double b = rows.sums[there[p].column];
           if (metric.is_unit_dot())
             pairs.correlation[at[p]] = rule.correlation(sum[p], a, b);
-          if (metric.is_overlap())
+          if (metric.rounds_similarity())
             pairs.similarity[at[p]] = metric.similarity(sum[p], a, b);
+          if (metric.is_table()) {
+            double largest;
+            pairs.entry[at[p]] =
+                AlleleTable::largest_entry(sum[p], a, b, metric.table, largest);
+          }
           pairs.distance[at[p]] = rule(sum[p], a, b);
         }
       });

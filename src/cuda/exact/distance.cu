@@ -154,8 +154,9 @@ __global__ void __launch_bounds__(DistanceTile::threads, 1)
     const double total =
         Sum::checked(Sum::join(v), chunk.rows + row * chunk.padded,
                      chunk.columns + column * chunk.padded, chunk.padded);
-    const double distance = rule.finish(total, chunk.row_sums[row], column_sum);
-    chunk.put(row, column, scaled(distance, chunk.undo));
+    chunk.put(
+        row, column,
+        finished(rule, total, chunk.row_sums[row], column_sum, chunk.undo));
   }
 }
 
@@ -173,6 +174,13 @@ struct SimilarityOf {
   using Sum = typename Rule::Sum;
   FSKNN_HD static double finish(double sum, double sum_a, double sum_b) {
     return Rule::similarity(sum, sum_a, sum_b);
+  }
+};
+
+struct TableSimilarity : AlleleTable {
+  FSKNN_HD static double finish(double both, double sum_a, double sum_b,
+                                const TableTerms& table) {
+    return similarity(both, sum_a, sum_b, table);
   }
 };
 
@@ -201,6 +209,9 @@ void start_similarities(const MetricEntry& metric, const Chunk& chunk,
     if constexpr (std::is_base_of<Overlapping, Rule>::value)
       chunk_distances<<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(
           chunk, SimilarityOf<Rule>());
+    else if constexpr (is_table_metric<Rule>)
+      chunk_distances<<<tiles_of(chunk), DistanceTile::threads, 0, stream>>>(
+          chunk, TableSimilarity());
     else
       throw std::logic_error("the metric's sums make no similarity");
   });

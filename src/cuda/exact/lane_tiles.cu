@@ -258,9 +258,9 @@ __device__ inline void write_pairs(const Chunk& chunk, const WarpSums& sums,
     for (int c = 0; c < 2; ++c) {
       if (row >= chunk.num_rows || column + c >= chunk.num_columns) continue;
       const double distance =
-          rule.finish(sums.v[i][j][x + c], chunk.row_sums[row],
-                      chunk.column_sums[column + c]);
-      chunk.put(row, column + c, scaled(distance, chunk.undo));
+          finished(rule, sums.v[i][j][x + c], chunk.row_sums[row],
+                   chunk.column_sums[column + c], chunk.undo);
+      chunk.put(row, column + c, distance);
     }
   });
 }

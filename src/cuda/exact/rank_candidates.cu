@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(Block::threads)
     const double sum =
         by_difference ? -2.0 * static_cast<double>(candidate.similarity)
                       : given_sum(candidate.similarity, row_sum, other_sum);
-    found.set(at, {scaled(Rule::finish(sum, row_sum, other_sum), step.undo),
+    found.set(at, {finished(Rule(), sum, row_sum, other_sum, step.undo),
                    lists.column_ids[other]});
   }
   for (int first = told ? count : 0; first < count; first += Block::pairs) {
@@ -71,8 +71,9 @@ __global__ void __launch_bounds__(Block::threads)
     const double sum = pair_sum<Sum>(row, step.columns + other * step.padded,
                                      step.padded, tid % Block::pair_threads);
     if (tid % Block::pair_threads != 0 || own >= count) continue;
-    const double distance = Rule::finish(sum, row_sum, step.column_sums[other]);
-    found.set(at, {scaled(distance, step.undo), lists.column_ids[other]});
+    const double distance =
+        finished(Rule(), sum, row_sum, step.column_sums[other], step.undo);
+    found.set(at, {distance, lists.column_ids[other]});
   }
   __syncthreads();
 
@@ -170,8 +171,8 @@ __global__ void __launch_bounds__(kRankThreads)
           pair_sum<Sum>(row, step.columns + other * step.padded, step.padded,
                         lane % Threads::pair_threads);
       const double distance =
-          rule.finish(sum, row_sum, step.column_sums[other]);
-      LaneEntry entry = {scaled(distance, step.undo), lists.column_ids[other]};
+          finished(rule, sum, row_sum, step.column_sums[other], step.undo);
+      LaneEntry entry = {distance, lists.column_ids[other]};
       if (pair >= num_wanted) entry = LaneEntry::none();
       // Moves each distance to the lane that has the candidate's number.
       const LaneEntry mine =

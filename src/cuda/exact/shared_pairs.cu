@@ -190,8 +190,8 @@ __global__ void __launch_bounds__(MakeBlock::threads)
           pair_sum<Sum>(row, step.columns + other * step.padded, step.padded,
                         tid % MakeBlock::pair_threads);
       if (tid % MakeBlock::pair_threads != 0 || pair >= some) continue;
-      const double distance = scaled(
-          Rule::finish(sum, row_sum, step.column_sums[other]), step.undo);
+      const double distance =
+          finished(Rule(), sum, row_sum, step.column_sums[other], step.undo);
       list.distances[at] = distance;
       const int twin = twin_at[pair];
       if (twin >= 0) shared_list(lists, other_slot).distances[twin] = distance;

@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(Block::threads)
                                      step.padded, tid % Block::pair_threads);
     if (tid % Block::pair_threads != 0 || own >= count) continue;
     const double distance =
-        Rule::finish(sum, step.sums[place], step.sums[other]);
-    found.set(at, {scaled(distance, step.undo), lists.column_ids[other]});
+        finished(Rule(), sum, step.sums[place], step.sums[other], step.undo);
+    found.set(at, {distance, lists.column_ids[other]});
   }
   __syncthreads();
   if (count > 1) sort_gathered<Block::threads>(found, count);

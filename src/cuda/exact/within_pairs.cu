@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(kThreads)
         step.padded, part);
     const double value = found_value<Rule>(sum, step.row_sums[row],
                                            step.column_sums[column], step.undo);
-    const double distance =
-        is_unit_rule<Rule> ? rule.finish(value, 0.0, 0.0) : value;
+    double distance = value;
+    if constexpr (is_unit_rule<Rule>) distance = rule.finish(value, 0.0, 0.0);
     step.within.append(part == 0 && first + own < step.count,
                        {row, column, value}, distance,
                        step.within.column_limit(column));

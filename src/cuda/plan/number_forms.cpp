@@ -19,7 +19,7 @@ bool is_bounded(const MetricEntry& metric) {
   switch (metric.filter) {
     case FilterKind::none: return true;
     case FilterKind::product:
-      return sum == Accumulation::dot ||
+      return (sum == Accumulation::dot && !metric.is_table()) ||
              (metric.row_form == RowForm::raw &&
               sum == Accumulation::squared_difference);
     case FilterKind::difference:

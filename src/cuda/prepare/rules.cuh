@@ -21,8 +21,9 @@ using PairRule = std::conditional_t<
     std::is_base_of<UnitDot<Metric::sign>, Metric>::value &&
         !std::is_same<Spearman<Metric::sign>, Metric>::value,
     UnitDot<Metric::sign>,
-    std::conditional_t<std::is_base_of<Proportional, Metric>::value,
-                       Proportional, Metric>>;
+    std::conditional_t<
+        std::is_base_of<Proportional, Metric>::value, Proportional,
+        std::conditional_t<is_table_metric<Metric>, AlleleTable, Metric>>>;
 
 /// Wide data share the kernels of the others, except for sums of their own.
 using MetricsWithKernels = decltype(std::tuple_cat(
@@ -78,14 +79,24 @@ void with_any_sign(const MetricEntry& metric, Use use) {
   });
 }
 
+/// The returned distance.
+template <class Rule>
+__device__ inline double finished(const Rule& rule, double sum, double row_sum,
+                                  double column_sum, const LastStep& last) {
+  if constexpr (is_table_metric<Rule>)
+    return Rule::finish(sum, row_sum, column_sum, last.table);
+  else
+    return scaled(rule.finish(sum, row_sum, column_sum), last);
+}
+
 /// Computes DistanceRule::value() of core/rows/prepared.hpp.
 template <class Rule>
 __device__ inline double found_value(double sum, double row_sum,
-                                     double column_sum, PowerOfTwo undo) {
+                                     double column_sum, const LastStep& last) {
   if constexpr (is_unit_rule<Rule>)
     return Rule::similarity(sum, row_sum, column_sum);
   else
-    return scaled(Rule::finish(sum, row_sum, column_sum), undo);
+    return finished(Rule(), sum, row_sum, column_sum, last);
 }
 
 /// Converts such a value to the distance. unit: see MetricEntry::is_unit_dot().

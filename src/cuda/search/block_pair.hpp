@@ -120,7 +120,7 @@ class BlockPair {
 
   const BlockWork& work_;
   const MetricEntry& metric_;
-  const PowerOfTwo undo_;
+  const LastStep undo_;
   Workers& workers_;
   PairLists& found_;
   Stream stream_;

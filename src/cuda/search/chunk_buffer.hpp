@@ -19,7 +19,7 @@ class ChunkBuffer {
   /// row; undo: removes the matrix's scaling; turned: also holds transposed
   /// chunks, from which columns select.
   ChunkBuffer(std::int64_t most_rows, std::int64_t most_columns,
-              std::int64_t padded, PowerOfTwo undo, bool turned = false)
+              std::int64_t padded, LastStep undo, bool turned = false)
       : stride_(most_columns),
         turned_stride_(most_rows),
         padded_(padded),
@@ -85,7 +85,7 @@ class ChunkBuffer {
 
  private:
   const std::int64_t stride_, turned_stride_, padded_;
-  const PowerOfTwo undo_;
+  const LastStep undo_;
   DeviceBuffer<double> distances_;  ///< [most_rows x most_columns]
   DeviceBuffer<double> turned_;     ///< [most_columns x most_rows] or nothing
 };

@@ -21,7 +21,7 @@ namespace cuda {
 struct DoubleLists {
   const MetricEntry& metric;
   std::int64_t padded, k;
-  PowerOfTwo undo;  ///< takes off the matrix's scaling
+  LastStep undo;  ///< takes off the matrix's scaling
 };
 
 /// Processes a batch of rows and a chunk of the points at a time.

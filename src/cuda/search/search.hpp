@@ -27,7 +27,7 @@ struct Search {
   const PlacedPoints& rows;
   const PlacedPoints& columns;  ///< the same object for a graph
   RowRecipe prepare;
-  PowerOfTwo undo;  ///< takes off the matrix's scaling
+  LastStep undo;    ///< takes off the matrix's scaling
   PowerOfTwo redo;  ///< its inverse
   const Neighbours& out;
   /// For a filtered search whose points come in panels: the points in their own

@@ -107,7 +107,8 @@ void Held::prepare_for(bool on_gpu, Request& request,
     request.weights = b.asked.weights;
   if (same(request.covariates.get(), b.asked.covariates.get()))
     request.covariates = b.asked.covariates;
-  const bool as_before = is_same_metric(*request.metric, *b.asked.metric) &&
+  const bool as_before = b.asked.metric != nullptr &&
+                         is_same_metric(*request.metric, *b.asked.metric) &&
                          request.weights == b.asked.weights &&
                          request.covariates == b.asked.covariates &&
                          request.skip == b.asked.skip &&

@@ -170,6 +170,8 @@ filled_by_means <- function(metric, sign, ...) {
 of_metafeatures <- function(metric, sign, ...) {
   facts <- fsknn:::metric_facts(metric)
   x <- values_for(digest_matrices()$generic$x[1:14, ], metric)
+  # Products of 0 and 1 are allowed values again.
+  if (facts$levels > 0) x <- pmin(x, 1)
   ops <- if (facts$levels > 0) {
     "*"
   } else {

@@ -369,3 +369,121 @@ test_that("-0 is 0 in binary data", {
   minus <- replace(x, x == 0, -0)
   expect_identical(knn_search(minus, 3, "jaccard"), knn_search(x, 3, "jaccard"))
 })
+
+genotypes <- function(n, d, seed = 1) {
+  x <- withr::with_seed(
+    seed, matrix(stats::rbinom(n * d, 2, stats::runif(n, 0.05, 0.6)), n)
+  )
+  x[1, ] <- 0
+  x[2, ] <- 2
+  x[4, ] <- x[3, ]
+  rownames(x) <- paste0("rs", seq_len(n))
+  x
+}
+
+test_that("tables of alleles are counted allele by allele, by every verb", {
+  x <- genotypes(150, 37)
+  for (metric in c("ccc", "duo")) {
+    values <- if (metric == "duo") (x > 0) + 0 else x
+    copies <- if (metric == "duo") 1 else 2
+    expected <- without_self(naive_distance(values, metric = metric))
+    for (backend in backends_here()) {
+      found <- knn_search(values, 6, metric, backend = backend)
+      nearest <- t(apply(expected, 1, function(row) sort(row)[1:6]))
+      expect_equal(unname(found$distance), nearest, tolerance = 1e-12)
+      edges <- threshold_graph(values, 0.5, metric, backend = backend)
+      near <- which(expected < 0.5 & upper.tri(expected), arr.ind = TRUE)
+      expect_setequal(
+        paste(edges$from, edges$to),
+        paste(rownames(x)[near[, 1]], rownames(x)[near[, 2]])
+      )
+      counts <- pair_histogram(
+        values, metric, breaks = c(0, 0.25, 0.5, 2), backend = backend
+      )
+      expect_equal(
+        counts$count,
+        as.vector(table(cut(
+          (1 - expected)[upper.tri(expected)], c(0, 0.25, 0.5, 2), right = FALSE
+        )))
+      )
+    }
+    # Two loci are compared as one at the frequency of their alleles.
+    top <- naive_distance(
+      rbind(rep(c(0, copies), 5), rep(c(0, copies), 5)), metric = metric
+    )
+    expect_equal(top[1, 2], if (metric == "duo") 1 / 9 else 0)
+  }
+})
+
+test_that("the constants of allele tables are options, also of an index", {
+  x <- genotypes(80, 21)
+  constants <- c(multiplier = 1.5, parameter = 0.5)
+  expected <- without_self(
+    naive_distance(x, metric = "ccc", table = constants)
+  )
+  found <- knn_search(x, 3, "ccc", allele_table = constants)
+  expect_equal(
+    unname(found$distance), t(apply(expected, 1, function(row) sort(row)[1:3])),
+    tolerance = 1e-12
+  )
+  expect_true(all(knn_verify(found, x)$agrees))
+  index <- knn_index(x, "ccc", allele_table = constants)
+  for (again in 1:2) {
+    expect_identical(
+      unclass(knn_search(index, 3))[c("index", "distance")],
+      unclass(found)[c("index", "distance")]
+    )
+  }
+  expect_identical(
+    knn_search(x, 3, "ccc", allele_table = c(parameter = 2 / 3))$distance,
+    knn_search(x, 3, "ccc")$distance
+  )
+  expect_identical(
+    knn_search(x, 3, "ccc", checkpoint = withr::local_tempdir(),
+               allele_table = constants)$distance,
+    found$distance
+  )
+  trees <- mst_knn(x, "ccc", allele_table = constants, backend = "cpu")
+  expect_equal(
+    trees$edges$distance, expected[cbind(
+      match(trees$edges$from, rownames(x)), match(trees$edges$to, rownames(x))
+    )],
+    tolerance = 1e-12
+  )
+})
+
+test_that("allele tables refuse other constants and values in words", {
+  x <- genotypes(20, 9)
+  expect_error(
+    knn_search(x + 1, 2, "ccc"), "must hold only 0, 1 and 2",
+    class = "fsknn_argument_error"
+  )
+  expect_error(knn_search(x, 2, "duo"), "must hold only 0 and 1")
+  expect_error(
+    knn_search(replace(x, 5, NA), 2, "ccc", na = "mean"), "can't be used"
+  )
+  expect_error(
+    knn_search(x, 2, allele_table = c(parameter = 1)), "It is for \"ccc\""
+  )
+  for (wrong in list(1, c(p = 1), "a", c(multiplier = 1, multiplier = 2))) {
+    expect_error(
+      knn_search(x, 2, "ccc", allele_table = wrong), "numbers with the names"
+    )
+  }
+  for (wrong in c(0, -1, Inf, NA)) {
+    expect_error(
+      knn_search(x, 2, "ccc", allele_table = c(multiplier = wrong)),
+      "must be a number above 0"
+    )
+  }
+  for (wrong in c(-0.1, 1.1, NA)) {
+    expect_error(
+      knn_search(x, 2, "ccc", allele_table = c(parameter = wrong)),
+      "must be a number from 0 to 1"
+    )
+  }
+  # Distances may be below 0 then.
+  expect_error(
+    mst_knn(x, "ccc", allele_table = c(multiplier = 9)), "below 0"
+  )
+})

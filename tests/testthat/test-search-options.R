@@ -86,14 +86,14 @@ test_that("every verb takes every option, or says why not", {
     data = data.frame(a = 1:8), backend = "cpu", devices = 99L,
     num_threads = 1, chunk_size = 64, max_device_memory = "1 GiB",
     max_memory = "1 GiB", progress = FALSE, verbose = FALSE, BPPARAM = 1,
-    checkpoint = 1
+    checkpoint = 1, allele_table = c(parameter = 0.5)
   )
   tests <- setdiff(names(formals(test_options)), "...")
   expect_setequal(c(names(values), tests), fsknn:::option_names())
   # These have other reasons to be errors, which name them.
   other <- c(
     "assay", "dimred", "min_pairs", "weights", "adjust", "data", "devices",
-    "BPPARAM", "checkpoint"
+    "BPPARAM", "checkpoint", "allele_table"
   )
   for (verb in names(calls)) {
     expect_error(

@@ -287,3 +287,25 @@ test_that("CoMet's checksum of pairs is met by more and smaller values", {
   expect_identical(sum_of(edges$similarity), wanted)
   expect_false(identical(sum_of(1 - edges$distance), wanted))
 })
+
+test_that("edges of allele tables say which alleles go together", {
+  # The second row has the other allele where the first has the counted one.
+  x <- rbind(
+    a = rep(c(0, 2), each = 6), b = rep(c(2, 0), each = 6),
+    c = rep(c(0, 2, 0), c(5, 3, 4)), d = rep(c(1, 0), c(1, 11))
+  )
+  edges <- knn_graph(x, 3, "ccc")
+  of <- function(from, to) {
+    edges[edges$from == from & edges$to == to, c("similarity", "alleles")]
+  }
+  expect_equal(of("a", "b")$similarity, 1)
+  expect_identical(as.character(of("a", "b")$alleles), "01")
+  expect_identical(as.character(of("b", "a")$alleles), "01")
+  expect_identical(as.character(of("c", "d")$alleles), "00")
+  # The counted allele of `a`, which is half of all, with the other of `d`.
+  share <- 0.5 * (1 - 2 / 3 / 2) * (1 - 2 / 3 * 23 / 24) * 9 / 2
+  expect_equal(of("a", "d")$similarity, share)
+  expect_identical(as.character(of("a", "d")$alleles), "10")
+  expect_identical(as.character(of("d", "a")$alleles), "01")
+  expect_identical(edges$distance, 1 - edges$similarity)
+})

@@ -37,7 +37,7 @@ class ExactPoints : public Ranks {
   }
 
   const Kernels& kernels;
-  const MetricEntry& metric;
+  const MetricEntry metric;
   const DistanceRule rule;
   const PreparedPoints points;
 

@@ -123,7 +123,10 @@ bool is_difference(const MetricEntry& metric) {
 
 /// Changes the values to those that the metric accepts.
 Matrix fit(const MetricEntry& metric, Matrix m) {
-  if (is_binary(metric))
+  if (metric.is_table())
+    for (double& x : m.values)
+      x = x > 0.0 ? (x > 1.0 ? metric.table.copies : 1.0) : 0.0;
+  else if (is_binary(metric))
     for (double& x : m.values) x = x > 0.0 ? 1.0 : 0.0;
   else if (metric.least_overlap != nullptr)
     for (double& x : m.values) x = std::fabs(x);
@@ -269,7 +272,7 @@ class Printer {
         print_file(m);
         if (takes_weights(metric)) print_weights(m);
         if (takes_weights(metric)) print_adjusted(m);
-        if (!is_binary(metric)) print_filled(m);
+        if (!is_binary(metric) && !metric.is_table()) print_filled(m);
         if (takes_weights(metric) || is_difference(metric)) print_gaps(m);
       }
       for (const std::size_t which : {3, 4, 5}) {

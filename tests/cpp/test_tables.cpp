@@ -1,0 +1,149 @@
+// Tables of alleles, counted allele by allele.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "core/contract/metrics.hpp"
+#include "core/search/brute.hpp"
+#include "cpu/search/engine.hpp"
+#include "metric_cases.hpp"
+
+using namespace fsknn;
+
+namespace {
+
+/// Values from 0 to `copies`. The first rows are all 0 and all `copies`, and
+/// the third and the fourth are equal.
+Matrix genotypes(std::int64_t n, std::int64_t d, int copies,
+                 std::uint64_t seed) {
+  Matrix m = make("genotypes", n, d);
+  for (double& x : m.values) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    x = static_cast<double>((seed >> 33) % 97 %
+                            static_cast<std::uint64_t>(copies + 1));
+  }
+  for (std::int64_t f = 0; f < d; ++f) {
+    m.at(0, f) = 0.0;
+    m.at(1, f) = copies;
+    m.at(3, f) = m.at(2, f);
+  }
+  return m;
+}
+
+std::vector<double> row_of(const Matrix& m, std::int64_t i) {
+  std::vector<double> row;
+  for (std::int64_t f = 0; f < m.d; ++f)
+    row.push_back(m.values[static_cast<std::size_t>(f * m.n + i)]);
+  return row;
+}
+
+/// The entry of the alleles i and j, with CoMet's operations in its order.
+double counted(const std::vector<double>& a, const std::vector<double>& b,
+               int copies, int i, int j, const TableTerms& t) {
+  std::int64_t both = 0, of_a = 0, of_b = 0;
+  const std::size_t d = a.size();
+  for (std::size_t f = 0; f < d; ++f)
+    for (int p = 0; p < copies; ++p) {
+      of_a += (a[f] > p) == (i == 1);
+      of_b += (b[f] > p) == (j == 1);
+      for (int q = 0; q < copies; ++q)
+        both += (a[f] > p) == (i == 1) && (b[f] > q) == (j == 1);
+    }
+  const double recip_m = 1.0 / static_cast<double>(d);
+  const double f_a = (1.0 / copies) * recip_m * static_cast<double>(of_a);
+  const double f_b = (1.0 / copies) * recip_m * static_cast<double>(of_b);
+  const double f_ab =
+      (1.0 / (copies * copies)) * recip_m * static_cast<double>(both);
+  return t.multiplier * f_ab * (1.0 - t.parameter * std::min(f_a, f_b)) *
+         (1.0 - t.parameter * std::max(f_a, f_b));
+}
+
+}  // namespace
+
+TEST_CASE("tables of alleles are those that one counts") {
+  for (const char* name : {"ccc", "duo"}) {
+    CAPTURE(name);
+    const MetricEntry& known = find_metric(name, "signed");
+    const int copies = static_cast<int>(known.table.copies);
+    CHECK(copies == (name[0] == 'c' ? 2 : 1));
+    for (const std::int64_t d : {1, 7, 100}) {
+      const Matrix m = genotypes(30, d, copies, 5 + static_cast<unsigned>(d));
+      const MetricEntry metric = for_samples(known, d);
+      for (std::int64_t a = 0; a < m.n; ++a)
+        for (std::int64_t b = 0; b < m.n; ++b) {
+          const std::vector<double> x = row_of(m, a), y = row_of(m, b);
+          double sum = 0.0, sum_a = 0.0, sum_b = 0.0;
+          for (std::size_t f = 0; f < x.size(); ++f) {
+            sum += x[f] * y[f];
+            sum_a += x[f];
+            sum_b += y[f];
+          }
+          double most = -1.0;
+          int first = -1;
+          for (int at = 0; at < 4; ++at) {
+            const double value =
+                counted(x, y, copies, at / 2, at % 2, metric.table);
+            CHECK(AlleleTable::entry_of(at / 2, at % 2, sum, sum_a, sum_b,
+                                        metric.table) == value);
+            if (value > most) first = at;
+            most = std::max(most, value);
+          }
+          double largest;
+          CHECK(AlleleTable::largest_entry(sum, sum_a, sum_b, metric.table,
+                                           largest) == first);
+          CHECK(largest == most);
+          CHECK(metric.similarity(sum, sum_a, sum_b) == most);
+          CHECK(metric.similarity(sum, sum_b, sum_a) == most);
+          CHECK(metric.finish(sum, sum_a, sum_b) == 1.0 - most);
+          CHECK(most <= (copies == 2 ? 1.0 : 8.0 / 9.0) * (1.0 + 0x1p-50));
+        }
+    }
+  }
+}
+
+TEST_CASE("a table has the largest entry at a frequency of 1/2 or 1") {
+  const MetricEntry ccc = for_samples(find_metric("ccc", "signed"), 8);
+  // Two loci of homozygous samples, half of them with the counted allele.
+  CHECK(ccc.similarity(16.0, 8.0, 8.0) == doctest::Approx(1.0));
+  const MetricEntry duo = for_samples(find_metric("duo", "signed"), 8);
+  CHECK(duo.similarity(4.0, 4.0, 4.0) == doctest::Approx(8.0 / 9.0));
+}
+
+TEST_CASE("each request has its own number of samples and constants") {
+  const Matrix m = genotypes(60, 33, 2, 3);
+  MetricEntry own = find_metric("ccc", "signed");
+  own.table.multiplier = 1.25;
+  own.table.parameter = 0.5;
+  CHECK_FALSE(is_same_metric(own, find_metric("ccc", "signed")));
+  CHECK(is_same_metric(for_samples(own, 4), own));
+  Request r;
+  r.k = 4;
+  r.table_entry = std::make_shared<const MetricEntry>(own);
+  r.metric = r.table_entry.get();
+  std::vector<std::int32_t> index(240), expected_index(240);
+  std::vector<double> distance(240), expected(240);
+  Neighbours found, known;
+  found.rows = known.rows = 60;
+  found.index = index.data();
+  found.distance = distance.data();
+  known.index = expected_index.data();
+  known.distance = expected.data();
+  cpu::find_neighbours(r, m.source(), nullptr, found, nullptr, nullptr);
+  brute_force(r, m.source(), nullptr, known);
+  CHECK(index == expected_index);
+  CHECK(distance == expected);
+  const MetricEntry metric = for_samples(own, 33);
+  double nearest = 2.0;
+  for (std::int64_t b = 1; b < 60; ++b) {
+    double most = 0.0;
+    for (int at = 0; at < 4; ++at)
+      most = std::max(most, counted(row_of(m, 0), row_of(m, b), 2, at / 2,
+                                    at % 2, metric.table));
+    nearest = std::min(nearest, 1.0 - most);
+  }
+  CHECK(distance[0] == nearest);
+}

@@ -40,9 +40,9 @@
 #'   * r for correlations (|r| under `sign = "absolute"`, -r under
 #'     `sign = "negative"`);
 #'   * the column `similarity` if `edges` has one, as under `"proportional"`,
-#'     `"sorensen"` and `"jaccard"`;
-#'   * 1 - distance for `"cosine"`, and for these three metrics if `edges` has
-#'     lost that column;
+#'     `"sorensen"`, `"jaccard"`, `"ccc"` and `"duo"`;
+#'   * 1 - distance for `"cosine"`, and for these metrics if `edges` has lost that
+#'     column;
 #'   * 1 / (1 + distance) for other metrics. `"inner_product"` has none.
 #' @param mode `"directed"` (default), `"union"` or `"mutual"`: see Details.
 #' @param negative What to do with edges whose weight is not positive: `"error"`

@@ -21,7 +21,9 @@
 #'   * `distance`: double;
 #'   * `correlation`: for correlations only, the signed r,
 #'     for every `sign`;
-#'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only:
+#'   * `similarity`: for `"proportional"`, `"sorensen"`, `"jaccard"`, `"ccc"` and
+#'     `"duo"` only: see [metrics];
+#'   * `alleles`: for `"ccc"` and `"duo"` only, the entry of the table of alleles:
 #'     see [metrics];
 #'   * `block`: the block of the neighbour, a factor; with `block` only.
 #'

@@ -21,7 +21,7 @@
 #'   * `rank_to`: the rank of `to` among the neighbours of `from` in the block
 #'     of `to`;
 #'   * `distance`; `correlation`, for correlations; `similarity`, for
-#'     `"proportional"`, `"sorensen"` and `"jaccard"`;
+#'     `"proportional"`, `"sorensen"`, `"jaccard"`, `"ccc"` and `"duo"`;
 #'   * `block_from`, `block_to`: the points' blocks.
 #'
 #'   For two blocks, these are the pairs of

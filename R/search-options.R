@@ -30,7 +30,8 @@
 #'   in [point_options()].
 #'   * `"error"` (default) reports how many there are, and where the first are.
 #'   * `"mean"` replaces them by the mean of the row's other values. It does not
-#'     apply to `"jaccard"` and `"sorensen"`, whose values are 0 and 1.
+#'     apply to `"jaccard"`, `"sorensen"`, `"ccc"` and `"duo"`, whose values are 0,
+#'     1 and 2.
 #'   * `"pairwise"` compares each pair over the samples that both rows have. It
 #'     is for `"pearson"`, `"spearman"` (with any `sign`), `"euclidean"` and
 #'     `"manhattan"`.
@@ -1089,9 +1090,11 @@ check_each_option <- function(given, verb, call) {
     statistic = check_statistic(given$statistic, call),
     family = check_choice(get("family"), families, "family", call = call)
   )
-  # Distances below 0 are possible with a large multiplier.
+  # Similarities above 1 and distances below 0 are possible with a large
+  # multiplier.
   if (!is.null(options$allele_table)) {
-    options$metric$below_zero <- largest_table_entry(options$allele_table) > 1
+    options$metric$most <- max(1, largest_table_entry(options$allele_table))
+    options$metric$below_zero <- options$metric$most > 1
   }
   check_na_and_weights(options, call = call)
   options["adjust"] <- list(

@@ -45,8 +45,8 @@
 #' @param value `"similarity"` or `"distance"`. `NULL` (default) is the
 #'   similarity if the metric has one, otherwise the distance. The similarity is
 #'   r for correlations (|r| with `sign = "absolute"`, -r with
-#'   `sign = "negative"`), and the cosine. For `"proportional"`, `"jaccard"` and
-#'   `"sorensen"` it is that of [threshold_graph()].
+#'   `sign = "negative"`), and the cosine. For `"proportional"`, `"jaccard"`,
+#'   `"sorensen"`, `"ccc"` and `"duo"` it is that of [threshold_graph()].
 #' @param ... [Point options][point_options()] and [run options][run_options()],
 #'   by name, or collected as `options = `. With `constant = "isolate"`, points
 #'   for which the metric has no value are in no pair.
@@ -200,12 +200,13 @@ range_of_values <- function(options, value) {
   if (!has_similarity(metric)) {
     return(NULL)
   }
+  most <- metric$most %||% 1
   both <- (has_correlation(metric) && options$sign != "absolute") ||
     metric$name == "cosine"
   if (value == "distance") {
-    c(0, if (both) 2 else 1)
+    c(1 - most, if (both) 2 else 1)
   } else {
-    c(if (both) -1 else 0, 1)
+    c(if (both) -1 else 0, most)
   }
 }
 

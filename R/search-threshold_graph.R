@@ -9,7 +9,9 @@
 #' * r for correlations (|r| with `sign = "absolute"`, -r with
 #'   `sign = "negative"`), and the cosine;
 #' * `2 sum(min(a, b)) / sum(a + b)` for `"proportional"` and `"sorensen"`;
-#' * `sum(a & b) / sum(a | b)` for `"jaccard"`.
+#' * `sum(a & b) / sum(a | b)` for `"jaccard"`;
+#' * the largest entry of the table of alleles for `"ccc"` and `"duo"` (see
+#'   [metrics]).
 #'
 #' The search compares the similarity itself, which is rounded once. It does not
 #' compare 1 - distance, which has lost the last bits. Metrics that measure
@@ -26,7 +28,7 @@
 #' @inheritParams within_search
 #' @param metric A metric of [knn_search()] with a similarity: a correlation
 #'   (`"pearson"` by default, even with `dimred`), `"cosine"`, `"proportional"`,
-#'   `"jaccard"` or `"sorensen"`.
+#'   `"jaccard"`, `"sorensen"`, `"ccc"` or `"duo"`.
 #' @param ... [Point options][point_options()] and [run options][run_options()],
 #'   by name, or collected as `options = `. With `constant = "isolate"`, points
 #'   for which the metric has no value have no edges. `max_memory` is also a
@@ -54,8 +56,10 @@
 #'     otherwise as row numbers (integer);
 #'   * `distance`: double, as in [knn_search()];
 #'   * `correlation`: for correlations only, the signed r, for every `sign`;
-#'   * `similarity`: for `"proportional"`, `"sorensen"` and `"jaccard"` only,
-#'     the double that was compared.
+#'   * `similarity`: for `"proportional"`, `"sorensen"`, `"jaccard"`, `"ccc"` and
+#'     `"duo"` only, the double that was compared;
+#'   * `alleles`: for `"ccc"` and `"duo"` only, the entry of the table of alleles
+#'     (see [metrics]).
 #'
 #'   The attribute `vertices` holds all points, including isolated ones.
 #'   [as_igraph()] makes an undirected graph of it.
@@ -136,12 +140,13 @@ check_similarity <- function(similarity, metric, call = caller_env()) {
   }
   signed <- has_correlation(metric) || metric$name == "cosine"
   least <- if (signed) -1 else 0
+  most <- metric$most %||% 1
   plain <- is.numeric(similarity) && !is.object(similarity) &&
     length(similarity) == 1 && !is.na(similarity)
-  if (!plain || similarity < least || similarity > 1) {
+  if (!plain || similarity < least || similarity > most) {
     given <- describe_value(similarity)
     abort_argument(
-      "{.arg min_similarity} must be a number between {least} and 1, not
+      "{.arg min_similarity} must be a number between {least} and {most}, not
        {given}.",
       call
     )

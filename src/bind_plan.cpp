@@ -65,6 +65,7 @@ std::string filter_words(const Request& request, const PlanInput& input) {
   std::string words = "16-bit integers";
   switch (input.filter) {
     case FilterKind::none: return "";
+    case FilterKind::table: return input.pairwise ? "" : words;
     case FilterKind::bits: return input.pairwise ? "" : "bits";
     case FilterKind::largest:
       if (sampled) words += after_bounds;

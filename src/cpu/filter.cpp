@@ -11,4 +11,5 @@
 #include "cpu/filter/sample.cpp"
 #include "cpu/filter/scale.cpp"
 #include "cpu/filter/second_test.cpp"
+#include "cpu/filter/tables.cpp"
 #include "cpu/filter/two_values.cpp"

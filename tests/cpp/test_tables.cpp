@@ -9,6 +9,7 @@
 
 #include "core/contract/metrics.hpp"
 #include "core/search/brute.hpp"
+#include "cpu/kernels/kernels.hpp"
 #include "cpu/search/engine.hpp"
 #include "metric_cases.hpp"
 
@@ -146,4 +147,53 @@ TEST_CASE("each request has its own number of samples and constants") {
     nearest = std::min(nearest, 1.0 - most);
   }
   CHECK(distance[0] == nearest);
+}
+
+// The filter computes entries in floats, here of alleles that are rare, common,
+// or the same in all samples, with constants that make weights 0.
+TEST_CASE("the filter of tables drops no pair within the distance") {
+  for (const char* name : {"ccc", "duo"}) {
+    for (const double parameter : {0.0, 0.5, 2.0 / 3.0, 1.0}) {
+      for (const double multiplier : {1e-100, 4.5, 1e100}) {
+        MetricEntry own = find_metric(name, "signed");
+        own.table.parameter = parameter;
+        own.table.multiplier = multiplier;
+        const int copies = static_cast<int>(own.table.copies);
+        Request r;
+        r.table_entry = std::make_shared<const MetricEntry>(own);
+        r.metric = r.table_entry.get();
+        for (const std::int64_t d : {3, 64, 501}) {
+          Matrix m = genotypes(220, d, copies, 11 + static_cast<unsigned>(d));
+          for (std::int64_t i = 0; i < m.n; ++i)
+            for (std::int64_t f = 0; f < d; ++f) {
+              if (i % 7 == 0) m.at(i, f) = f == i % d ? 1.0 : 0.0;
+              if (i % 7 == 1) m.at(i, f) = f == i % d ? 0.0 : copies;
+              if (i % 7 == 2) m.at(i, f) = m.at(3, f);
+            }
+          r.k = 7;
+          std::vector<std::int32_t> index(1540), expected_index(1540);
+          std::vector<double> distance(1540), expected(1540);
+          Neighbours found, known;
+          found.rows = known.rows = 220;
+          known.index = expected_index.data();
+          known.distance = expected.data();
+          r.instruction_set = "auto";
+          brute_force(r, m.source(), nullptr, known);
+          r.chunk_size = 48;
+          for (const cpu::Kernels* kernels : cpu::available_kernels()) {
+            r.instruction_set = kernels->name;
+            CAPTURE(r.instruction_set);
+            found.index = index.data();
+            found.distance = distance.data();
+            Stats stats;
+            cpu::find_neighbours(r, m.source(), nullptr, found, nullptr,
+                                 &stats);
+            CHECK(stats.filter == FilterNumbers::int16);
+            CHECK(index == expected_index);
+            CHECK(distance == expected);
+          }
+        }
+      }
+    }
+  }
 }

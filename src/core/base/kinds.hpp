@@ -44,7 +44,8 @@ enum class FilterKind {
   difference,  ///< sum |a - b|
   largest,     ///< max |a - b|
   overlap,     ///< sum min(a, b) relative to the rows' sums
-  bits         ///< the same for rows of 0 and 1: the features that both have
+  bits,        ///< the same for rows of 0 and 1: the features that both have
+  table        ///< entries of a table of alleles, from sum a b; on CPUs only
 };
 
 /// The correlations that count as near.

@@ -196,7 +196,7 @@ struct Jaccard : Overlapping {
 // vignettes/proofs.Rmd, "The arithmetic of each metric".
 struct AlleleTable : RawMetric {
   using Sum = Dot;
-  static constexpr FilterKind filter = FilterKind::none;
+  static constexpr FilterKind filter = FilterKind::table;
   static constexpr MatrixScale matrix_scale = MatrixScale::none;
 
   /// One entry: `both` of its pairs of alleles, and each allele's count.

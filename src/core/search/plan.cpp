@@ -42,7 +42,8 @@ std::int64_t automatic_chunk(std::int64_t n, std::int64_t padded,
 double bytes_of_form(FilterKind filter) {
   switch (filter) {
     case FilterKind::none: return 0;
-    case FilterKind::product: return 2;
+    case FilterKind::product:
+    case FilterKind::table: return 2;
     case FilterKind::difference:
     case FilterKind::largest:
     case FilterKind::overlap: return 4;

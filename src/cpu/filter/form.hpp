@@ -42,6 +42,7 @@ struct FilterScale {
   double part = 1.0;
   double slack = 0.0;        ///< relative, or absolute for similarities
   bool whole_ranks = false;  ///< rows are whole ranks, scaled to length 1
+  TableTerms table;          ///< of tables of alleles
 
   inline bool has_filter() const;
   inline FilterNumbers numbers() const;
@@ -55,6 +56,7 @@ struct FilterRows {
   Buffer<std::int32_t> panels;  ///< [num_places / 16][steps][16], see Tile
   Buffer<std::int32_t> first;   ///< [num_places], see Test
   Buffer<std::int32_t> second;
+  Buffer<std::int32_t> third;        ///< Test::table only; or empty
   Buffer<std::int32_t> first_upper;  ///< the same for upper bounds
   Buffer<std::int32_t> second_upper;
   /// Replaces second_upper where a bound on the distance need only be likely;
@@ -71,7 +73,7 @@ struct FilterRows {
   double bytes() const {
     double sum = 2.0 * static_cast<double>(words.size());
     for (const Buffer<std::int32_t>* numbers :
-         {&panels, &first, &second, &first_upper, &second_upper,
+         {&panels, &first, &second, &third, &first_upper, &second_upper,
           &second_likely})
       sum += 4.0 * static_cast<double>(numbers->size());
     for (const Buffer<float>* numbers : {&words_error, &square})
@@ -91,14 +93,20 @@ struct FilterRows {
     return panel(place) + place % Tile::panel;
   }
   Side side(const std::int32_t* threshold, std::int64_t place) const {
-    return {threshold, first.data() + place, second.data() + place};
+    return {threshold, first.data() + place, second.data() + place,
+            third_at(place)};
   }
   Side upper_side(std::int64_t place) const {
-    return {nullptr, first_upper.data() + place, second_upper.data() + place};
+    return {nullptr, first_upper.data() + place, second_upper.data() + place,
+            third_at(place)};
   }
   Side likely_side(std::int64_t place) const {
     if (second_likely.size() == 0) return upper_side(place);
-    return {nullptr, first_upper.data() + place, second_likely.data() + place};
+    return {nullptr, first_upper.data() + place, second_likely.data() + place,
+            third_at(place)};
+  }
+  const std::int32_t* third_at(std::int64_t place) const {
+    return third.size() == 0 ? nullptr : third.data() + place;
   }
 };
 
@@ -217,6 +225,9 @@ extern const FilterForm kFloatSumDistance, kFloatLargestDifference,
 
 // bits.cpp: sums and differences of rows of 0 and 1, without any rounding.
 extern const FilterForm kBitsOverlap, kBitsDistance, kBitsSquaredDistance;
+
+// tables.cpp: tables of alleles, from products of whole numbers of 16 bits.
+extern const FilterForm kTable;
 
 // two_values.cpp: rows of length 1 with two values each, in bits, not centred
 // and centred.

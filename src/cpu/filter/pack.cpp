@@ -29,6 +29,10 @@ FilterRows pack(const FilterScale& scale, const PreparedPoints& points,
     *numbers = Buffer<std::int32_t>(rows.num_places);
     std::fill_n(numbers->data(), rows.num_places, 0);
   }
+  if (form.test == Test::table) {
+    rows.third = Buffer<std::int32_t>(rows.num_places);
+    std::fill_n(rows.third.data(), rows.num_places, 0);
+  }
   if (form.needs_errors) {
     rows.square = Buffer<float>(rows.num_places);
     std::fill_n(rows.square.data(), rows.num_places, 0.0f);
@@ -85,6 +89,7 @@ FilterRows reordered(const FilterRows& from,
   for (Buffer<std::int32_t>* numbers :
        {&to.first, &to.second, &to.first_upper, &to.second_upper})
     *numbers = Buffer<std::int32_t>(to.num_places);
+  if (from.third.size() > 0) to.third = Buffer<std::int32_t>(to.num_places);
   to.words_wide = from.words_wide;
   if (from.words_wide > 0) {
     to.words = Buffer<std::int16_t>(to.num_places * to.words_wide);
@@ -104,6 +109,7 @@ FilterRows reordered(const FilterRows& from,
             to.second[p] = from.second[q];
             to.first_upper[p] = from.first_upper[q];
             to.second_upper[p] = from.second_upper[q];
+            if (from.third.size() > 0) to.third[p] = from.third[q];
             if (from.words_wide == 0) continue;
             std::copy_n(from.words.data() + q * from.words_wide,
                         from.words_wide, to.words.data() + p * to.words_wide);

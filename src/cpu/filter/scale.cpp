@@ -335,6 +335,13 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
     case FilterKind::largest: return elementwise(kLargest);
     case FilterKind::overlap:
     case FilterKind::bits: return elementwise(kOverlap);
+    case FilterKind::table: {
+      if (metric.table.samples >= kMostTableSamples) return no_scale();
+      FilterScale scale;
+      scale.form = &kTable;
+      scale.table = metric.table;
+      return scale;
+    }
   }
   throw_unknown("filter", static_cast<int>(metric.filter));
 }

@@ -67,7 +67,10 @@ enum class Test {
   // Tests of float sums:
   float_sum_distance,        ///< w_i + w_j - 2 sum <= max(t_i, t_j)
   float_largest_difference,  ///< sum + w_i + w_j   <= max(t_i, t_j)
-  float_overlap              ///< 2 sum >= (s_i + s_j) min(t_i, t_j)
+  float_overlap,             ///< 2 sum >= (s_i + s_j) min(t_i, t_j)
+  /// The largest entry of a table of alleles (tables.cpp) >= min(t_i, t_j), in
+  /// floats, with three numbers a point.
+  table
 };
 
 /// The number of steps of a row before its features.
@@ -103,8 +106,10 @@ struct Side {
   const std::int32_t* threshold;
   const std::int32_t* first;
   const std::int32_t* second;
+  const std::int32_t* third = nullptr;  ///< Test::table only
   Side at(std::int64_t p) const {
-    return {threshold + p, first + p, second + p};
+    return {threshold + p, first + p, second + p,
+            third == nullptr ? nullptr : third + p};
   }
 };
 

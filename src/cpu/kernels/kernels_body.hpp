@@ -305,6 +305,26 @@ static inline F32 two_value_similarity(const std::int32_t* sums,
   return kTest == Test::two_values_negative ? opposite : s;
 }
 
+/// The largest entries of the tables of a row and 16 columns, in the units of
+/// tables.cpp. first: n, the counted alleles. second: m, the others, less half
+/// of all pairs. third: G, the weight of the counted allele; that of the other
+/// is 2 - G.
+static inline F32 largest_entry(const std::int32_t* sums, const Side& row,
+                                const Side& columns) {
+  const F32 two = F32::all(2.0f), sum = to_float(I32::load(sums));
+  const F32 n = F32::all(as_float(row.first[0])),
+            n_j = F32::load(columns.first);
+  const F32 m = F32::all(as_float(row.second[0]));
+  const F32 g = F32::all(as_float(row.third[0])),
+            g_j = F32::load(columns.third);
+  const F32 h = two - g, h_j = two - g_j;
+  const F32 both = sum * (g * g_j);
+  const F32 none = ((m + F32::load(columns.second)) + sum) * (h * h_j);
+  const F32 one = (n - sum) * (g * h_j);
+  const F32 other = (n_j - sum) * (h * g_j);
+  return largest(largest(both, none), largest(one, other));
+}
+
 /// The mask of 16 columns for one row.
 template <Test kTest>
 static inline std::uint32_t test_panel(const std::int32_t* sums,
@@ -345,6 +365,11 @@ static inline std::uint32_t test_panel(const std::int32_t* sums,
                            F32::load(columns.threshold));
     return at_most(t - F32::all(as_float(row.second[0])),
                    scaled_value<kTest>(sums, row, columns, 1.0f));
+  }
+  if (kTest == Test::table) {
+    const F32 t = smallest(F32::all(as_float(row.threshold[0])),
+                           F32::load(columns.threshold));
+    return at_most(t, largest_entry(sums, row, columns));
   }
   if (is_of_two_values<kTest>()) {
     const F32 t = smallest(F32::all(as_float(row.threshold[0])),
@@ -408,6 +433,8 @@ static inline F32 upper_key(const std::int32_t* sums, const Side& row,
     return (float_sum<kTest>(sums) + g) / w;
   }
   if (is_scaled<kTest>()) return scaled_value<kTest>(sums, row, columns, -1.0f);
+  if (kTest == Test::table)
+    return F32::all(0.0f) - largest_entry(sums, row, columns);
   if (is_of_two_values<kTest>())
     return F32::all(0.0f) - two_value_similarity<kTest>(sums, row, columns);
   const I32 sum = I32::load(sums);
@@ -439,7 +466,7 @@ static void lower_best_of(const std::int32_t* sums, int num_panels,
                         call(two_values_absolute) call(two_values_negative) \
                             call(float_sum_distance)                        \
                                 call(float_largest_difference)              \
-                                    call(float_overlap)                     \
+                                    call(float_overlap) call(table)         \
   }
 
 static void test_sums(Test test, const std::int32_t* sums, int num_panels,

@@ -11,6 +11,7 @@ bool can_filter(const MetricEntry& metric) {
   switch (metric.filter) {
     case FilterKind::product: return true;
     case FilterKind::none:
+    case FilterKind::table:
     case FilterKind::difference:
     case FilterKind::largest:
     case FilterKind::overlap:

@@ -26,6 +26,7 @@ double error_of_floats(FilterKind kind, std::int64_t padded) {
     case FilterKind::overlap: return added + 0x1p-19;
     case FilterKind::none:
     case FilterKind::product:
+    case FilterKind::table:
     case FilterKind::bits:
       throw std::logic_error("the metric's filter is not of differences");
   }

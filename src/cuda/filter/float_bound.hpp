@@ -91,6 +91,7 @@ FSKNN_HD inline void add_terms(const ElementwiseRule& rule, RowTerms& to,
       return;
     case FilterKind::none:
     case FilterKind::product:
+    case FilterKind::table:
     case FilterKind::bits: break;
   }
   // elementwise_rule() makes no such rule; without a bound, nothing is dropped.

@@ -58,6 +58,7 @@ void start_float_pairs(FilterKind kind, const ElementwiseWork& work,
                                                                      stream);
     case FilterKind::none:
     case FilterKind::product:
+    case FilterKind::table:
     case FilterKind::bits: break;
   }
   throw_unknown("filter of differences", static_cast<int>(kind));

@@ -34,6 +34,7 @@ inline LimitOf limits_are_of(const MetricEntry& metric,
     case FilterKind::overlap: return LimitOf::overlap;
     // Bits are handled on the host alone: threshold_of_limit().
     case FilterKind::bits:
+    case FilterKind::table:
     case FilterKind::none: break;
   }
   return LimitOf::nothing;

@@ -94,6 +94,7 @@ void start_byte_differences(FilterKind kind, const ElementwiseWork& work,
     case FilterKind::largest:
     case FilterKind::none:
     case FilterKind::product:
+    case FilterKind::table:
     case FilterKind::bits: break;
   }
   no_such_differences(kind);
@@ -110,6 +111,7 @@ void start_word_differences(FilterKind kind, const ElementwiseWork& work,
       return start<LargestWords, FilterKind::largest>(work, stream);
     case FilterKind::none:
     case FilterKind::product:
+    case FilterKind::table:
     case FilterKind::bits: break;
   }
   no_such_differences(kind);

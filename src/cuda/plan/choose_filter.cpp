@@ -52,7 +52,8 @@ const SearchRule& rule_of(FilteredSearch search) {
 
 bool any_filter(FilterKind filter) {
   switch (filter) {
-    case FilterKind::none: return false;
+    case FilterKind::none:
+    case FilterKind::table: return false;
     case FilterKind::product:
     case FilterKind::difference:
     case FilterKind::largest:

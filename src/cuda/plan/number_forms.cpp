@@ -18,6 +18,7 @@ bool is_bounded(const MetricEntry& metric) {
   const Accumulation sum = metric.accumulation;
   switch (metric.filter) {
     case FilterKind::none: return true;
+    case FilterKind::table: return metric.is_table();  // on CPUs
     case FilterKind::product:
       return (sum == Accumulation::dot && !metric.is_table()) ||
              (metric.row_form == RowForm::raw &&

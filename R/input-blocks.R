@@ -180,6 +180,9 @@ chunks_of <- function(x) {
     # Columns are stored contiguously, but a row must be searched for in all of
     # them.
     c(nrow(x), 1)
+  } else if (is_plink(x) && x$turned) {
+    # A SNP is stored contiguously, and here it is a column.
+    c(nrow(x), 1)
   }
 }
 

@@ -1,9 +1,9 @@
 #' Read genotypes from PLINK files
 #'
-#' Opens the genotypes of PLINK 1, three files with one name: `.bed` (genotypes),
-#' `.bim` (SNPs) and `.fam` (samples). The result is `x` for [knn_graph()] and
-#' the other verbs. SNPs are points and samples are features, so the graph joins
-#' SNPs. With `points = "columns"` it joins samples.
+#' Opens the genotypes of PLINK 1, three files with one name: `.bed`
+#' (genotypes), `.bim` (SNPs) and `.fam` (samples). The result is `x` for
+#' [knn_graph()] and the other verbs. SNPs are points and samples are features,
+#' so the graph joins SNPs. With `points = "columns"` it joins samples.
 #'
 #' Values are copies of one allele: 0, 1, 2, or `NA` if the genotype is missing.
 #' * `allele = "A1"` counts the first allele of the `.bim` file, as
@@ -11,17 +11,27 @@
 #' * `allele = "A2"` counts the second allele, as snpStats does: its
 #'   `as(genotypes, "numeric")` after `read.plink()`.
 #'
-#' Correlations of two SNPs are the same with both. PLINK itself may exchange the
-#' alleles of a SNP when it reads a file, unless it is called with
+#' Correlations of two SNPs are the same with both. PLINK itself may exchange
+#' the alleles of a SNP when it reads a file, unless it is called with
 #' `--keep-allele-order`. This function never does.
 #'
-#' The square of a Pearson correlation is the value of `plink --r2`. A SNP without
-#' variation has no correlation: see `constant` in [point_options()].
+#' The square of a Pearson correlation is the value of `plink --r2`, which
+#' leaves out samples with parents in the `.fam` file. A SNP without variation
+#' has no correlation: see `constant` in [point_options()].
+#'
+#' @section Genotypes in other objects:
+#' All verbs also take these. Their packages must be installed.
+#' * A `SnpMatrix` of snpStats has samples in rows: use `points = "columns"` for
+#'   SNPs. Values are copies of the second allele.
+#' * A `VCF` of VariantAnnotation has variants in rows. Values are the numbers
+#'   of alternative alleles in `GT` (0, 1, 2), whichever these are, or `NA` if
+#'   an allele is not known. `assay = "DS"` takes dosages.
 #'
 #' @section Missing genotypes:
 #' Searches stop if a genotype is missing, and say how many are. The option `na`
 #' of [point_options()] says how to treat them: `na = "pairwise"` compares two
-#' SNPs over the samples that both have, as PLINK does.
+#' SNPs over the samples that both have, as PLINK does. The genotypes must then
+#' fit in memory.
 #'
 #' @section Names:
 #' SNPs have the names of the `.bim` file. A SNP that is called `.`, or has the
@@ -50,19 +60,24 @@
 #'   * `x$variants`, a row for each SNP: `name`, `chromosome`, `position`, `a1`
 #'     and `a2` (alleles), `cm` (genetic distance), and `id` (the name in the
 #'     `.bim` file). It is `vertices` for [as_igraph()] and [write_edges()].
-#'   * `x$samples`, a row for each sample: `name`, `sex` (`"male"`, `"female"` or
-#'     `NA`), `phenotype`, `family`, `individual`, `father` and `mother`. A
+#'   * `x$samples`, a row for each sample: `name`, `sex` (`"male"`, `"female"`
+#'     or `NA`), `phenotype`, `family`, `individual`, `father` and `mother`. A
 #'     phenotype of -9 is `NA`, and so is 0 if all phenotypes are -9, 0, 1 or 2.
 #'
 #'   Their columns can be named as those of a container, such as
 #'   `block = "chromosome"` in [knn_graph()] or `outcome = "phenotype"` in
 #'   [nearest_to()].
-#' @section Errors: Each of the following is a `fsknn_file_error`, which names
-#'   the file and what was found: a `.bed` file with other first bytes, in the
-#'   order of samples (`plink --make-bed` converts it), or of another length than
-#'   the SNPs and samples need; a line of the other files without six fields, or
-#'   with a position that is not a whole number; two samples with the same
-#'   identifiers; a `.bed` file that has changed after it was opened.
+#' @section Errors:
+#' These are a `fsknn_file_error`, which names the file and what was found:
+#' * a `.bed` file that does not begin as one of PLINK 1, or has another length
+#'   than its SNPs and samples need;
+#' * a `.bed` file with one sample after the other, which `plink --make-bed`
+#'   converts;
+#' * a line of the other files without six fields, or without a whole number as
+#'   position;
+#' * two samples with the same identifiers;
+#' * a `.bed` file that has changed after it was opened, if its first bytes or
+#'   its length show this.
 #' @references
 #' Purcell S, Neale B, Todd-Brown K, et al. (2007). PLINK: A Tool Set for
 #' Whole-Genome Association and Population-Based Linkage Analyses. *American

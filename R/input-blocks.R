@@ -1,7 +1,8 @@
 # Matrices that are read by blocks: DelayedMatrix and its subclasses
 # (HDF5Matrix, TENxMatrix), bigmemory's big.matrix, and files of vectors
-# (R/format-bin_files.R). as_points() reads none of their values: `values` is
-# the object itself (see R/input-lazy_rows.R) until bring_points() reads it.
+# (R/format-bin_files.R) or genotypes (R/format-read_plink.R). as_points() reads
+# none of their values: `values` is the object itself (see R/input-lazy_rows.R)
+# until bring_points() reads it.
 
 #' @export
 as_points.DelayedMatrix <- function(x, arg = "x", call = caller_env()) {

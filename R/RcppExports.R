@@ -393,6 +393,14 @@ cpp_read_bin <- function(path, ending, start, rows, shifted) {
     .Call(`_fsknn_cpp_read_bin`, path, ending, start, rows, shifted)
 }
 
+cpp_bed_head <- function(path) {
+    .Call(`_fsknn_cpp_bed_head`, path)
+}
+
+cpp_read_bed <- function(path, size, allele, rows, columns) {
+    .Call(`_fsknn_cpp_read_bed`, path, size, allele, rows, columns)
+}
+
 cpp_new_bin <- function(path, rows, columns) {
     .Call(`_fsknn_cpp_new_bin`, path, rows, columns)
 }

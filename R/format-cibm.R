@@ -116,8 +116,13 @@ read_counts <- function(cibm) {
 # R's split by a regular expression measures the rest of the line at each field.
 # For a long line, that would take quadratic time.
 split_fields <- function(text) {
-  fields <- strsplit(chartr("\t", " ", text), " ", fixed = TRUE)
-  lapply(fields, function(of_line) of_line[nzchar(of_line)])
+  text <- chartr("\t", " ", text)
+  fields <- strsplit(text, " ", fixed = TRUE)
+  has_empty <- startsWith(text, " ") | grepl("  ", text, fixed = TRUE)
+  fields[has_empty] <- lapply(
+    fields[has_empty], function(of_line) of_line[nzchar(of_line)]
+  )
+  fields
 }
 
 is_tag <- function(text) grepl("^[ \t]*<[A-Za-z]+>[ \t]*$", text)

@@ -94,7 +94,7 @@ format_of_ending <- function(file, endings, packed, elsewhere, call) {
 other_endings <- c(
   fbin = "read_points", u8bin = "read_points", i8bin = "read_points",
   cibm = "read_points", comet = "read_edges", ibin = "read_knn",
-  knn = "read_knn", h5ad = "read_h5ad"
+  knn = "read_knn", h5ad = "read_h5ad", bed = "read_plink"
 )
 
 # Raises an error for an argument that is not for this format. `given` is a list

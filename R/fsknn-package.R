@@ -30,7 +30,7 @@
 #'   neighbours from other packages.
 #' * Files: [read_points()], [read_knn()], [read_edges()] and the corresponding
 #'   functions for writing. [read_h5ad()] and [write_h5ad_neighbours()] are for
-#'   AnnData.
+#'   AnnData. [read_plink()] reads genotypes.
 #'
 #' @section Options:
 #' * `fsknn.num_threads`: an upper limit for the default of `num_threads`.

@@ -1,7 +1,8 @@
 # Matrices that are read by blocks: DelayedMatrix and its subclasses
 # (HDF5Matrix, TENxMatrix), bigmemory's big.matrix, and files of vectors
-# (R/format-bin_files.R). as_points() reads none of their values: `values` is
-# the object itself (see R/input-lazy_rows.R) until bring_points() reads it.
+# (R/format-bin_files.R) or genotypes (R/format-read_plink.R). as_points() reads
+# none of their values: `values` is the object itself (see R/input-lazy_rows.R)
+# until bring_points() reads it.
 
 #' @export
 as_points.DelayedMatrix <- function(x, arg = "x", call = caller_env()) {
@@ -179,6 +180,9 @@ chunks_of <- function(x) {
   } else if (inherits(x, "CsparseMatrix")) {
     # Columns are stored contiguously, but a row must be searched for in all of
     # them.
+    c(nrow(x), 1)
+  } else if (is_plink(x) && x$turned) {
+    # A SNP is stored contiguously, and here it is a column.
     c(nrow(x), 1)
   }
 }

@@ -173,6 +173,38 @@ take_matrix.DataFrame <- function(x, input, arg = "x", call = caller_env()) {
   take_matrix.default(frame, input, arg, call)
 }
 
+# snpStats has samples in rows. The values are copies of its second allele.
+#' @export
+take_matrix.SnpMatrix <- function(x, input, arg = "x", call = caller_env()) {
+  need_package("snpStats", arg, call)
+  take_matrix.default(methods::as(x, "numeric"), input, arg, call)
+}
+
+# VariantAnnotation has a row for each variant, and calls as text.
+#' @export
+take_matrix.VCF <- function(x, input, arg = "x", call = caller_env()) {
+  need_package("SummarizedExperiment", arg, call)
+  names <- SummarizedExperiment::assayNames(x)
+  if (is.null(input$assay %||% input$dimred) && "GT" %in% names) {
+    input$assay <- "GT"
+  }
+  taken <- take_matrix.SummarizedExperiment(x, input, arg, call)
+  if (identical(taken$taken_from, c(assay = "GT"))) {
+    taken$values <- copies_of_calls(taken$values)
+  }
+  taken
+}
+
+# Returns the number of alternative alleles in calls such as "0/1", "1|1" and
+# "1". It is NA if an allele is not known (".").
+copies_of_calls <- function(calls) {
+  known <- unique(as.vector(calls))
+  copies <- vapply(strsplit(known, "[/|]"), function(alleles) {
+    if (all(grepl("^[0-9]+$", alleles))) sum(alleles != "0") else NA
+  }, 0L)
+  array(copies[match(calls, known)], dim(calls), dimnames(calls))
+}
+
 # A reduced dimension has a row for each cell, so cells are the points.
 take_reduced <- function(x, input, arg, call = caller_env()) {
   check_no_dimred(x, input, arg, call)
@@ -262,6 +294,8 @@ sample_table <- function(x) {
     x$samples
   } else if (is_array_list(x)) {
     x$targets
+  } else if (is_plink(x)) {
+    x[[plink_table(x, "columns")]]
   }
 }
 
@@ -275,6 +309,8 @@ row_table <- function(x) {
     SummarizedExperiment::rowData(x)
   } else if (is_array_list(x)) {
     x$genes
+  } else if (is_plink(x)) {
+    x[[plink_table(x, "rows")]]
   }
 }
 

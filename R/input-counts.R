@@ -4,6 +4,9 @@
 
 # `points` is from take_points(). Their values may or may not be in memory.
 tell_if_counts <- function(x, points, metric, arg = "x") {
+  if (is_genotypes(x)) {
+    return(invisible())
+  }
   named <- is_counts_name(points$taken_from["assay"])
   correlated <- has_correlation(metric)
   depth <- if (correlated && !named) depth_of_counts(points)

@@ -392,7 +392,7 @@ file_readers <- c(
   parquet = "arrow::read_parquet(%s)", feather = "arrow::read_feather(%s)",
   cibm = "read_points(%s)", comet = "read_points(%s, num_features = )",
   fbin = "read_points(%s)", u8bin = "read_points(%s)",
-  i8bin = "read_points(%s)"
+  i8bin = "read_points(%s)", bed = "read_plink(%s)"
 )
 
 # The readers of text and of R's own files also read compressed files.

@@ -42,11 +42,13 @@ close_row_file <- function(file) {
 # A GPU prepares rows from this many bytes of them on as fast from their file.
 least_in_place <- 2^30
 
-# Returns whether searches read points from the user's own file of vectors. No
-# temporary file is then needed: raw rows need no form of their own, unless the
-# metric's form of each row is kept or missing values are filled.
+# Returns whether searches read points from the user's own file, of vectors or
+# of genotypes. No temporary file is then needed: raw rows need no form of their
+# own, unless the metric's form of each row is kept or missing values are
+# filled.
 is_read_in_place <- function(x, options) {
-  inherits(x, "fsknn_bin_file") && x$type %in% bin_point_types &&
+  inherits(x, c("fsknn_bin_file", "fsknn_plink")) &&
+    x$type %in% c(bin_point_types, "bed") &&
     !x$turned && is.null(x$kept) &&
     identical(options$metric$undefined_rows, "none") &&
     identical(options$na %||% "error", "error") &&
@@ -58,7 +60,7 @@ rows_in_place <- function(x) {
   structure(
     list(
       file = enc2native(path.expand(x$file)), size = x$size, whole = x$size,
-      type = x$type
+      type = x$type, allele = x$allele
     ),
     class = c("bin_rows", "row_file")
   )

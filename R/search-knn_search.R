@@ -16,6 +16,8 @@
 #'   * an `EList` of limma, a `DGEList` of edgeR, or a `DataFrame` of S4Vectors;
 #'   * a file of vectors, as [read_points()] or as a path that ends in `.fbin`,
 #'     `.u8bin` or `.i8bin`;
+#'   * genotypes: files of PLINK by [read_plink()], a `VCF` of
+#'     VariantAnnotation, or a `SnpMatrix` of snpStats, whose SNPs are columns;
 #'   * [metafeatures()].
 #'
 #'   Values must be finite. For missing values see the option `na` of

@@ -1161,6 +1161,30 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_bed_head
+Rcpp::List cpp_bed_head(std::string path);
+RcppExport SEXP _fsknn_cpp_bed_head(SEXP pathSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_bed_head(path));
+    return rcpp_result_gen;
+END_RCPP
+}
+// cpp_read_bed
+Rcpp::List cpp_read_bed(std::string path, Rcpp::NumericVector size, std::string allele, Rcpp::NumericVector rows, Rcpp::IntegerVector columns);
+RcppExport SEXP _fsknn_cpp_read_bed(SEXP pathSEXP, SEXP sizeSEXP, SEXP alleleSEXP, SEXP rowsSEXP, SEXP columnsSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< std::string >::type path(pathSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type size(sizeSEXP);
+    Rcpp::traits::input_parameter< std::string >::type allele(alleleSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericVector >::type rows(rowsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerVector >::type columns(columnsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_read_bed(path, size, allele, rows, columns));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_new_bin
 Rcpp::List cpp_new_bin(std::string path, double rows, double columns);
 RcppExport SEXP _fsknn_cpp_new_bin(SEXP pathSEXP, SEXP rowsSEXP, SEXP columnsSEXP) {
@@ -1562,6 +1586,8 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_covariates", (DL_FUNC) &_fsknn_cpp_covariates, 2},
     {"_fsknn_cpp_bin_head", (DL_FUNC) &_fsknn_cpp_bin_head, 1},
     {"_fsknn_cpp_read_bin", (DL_FUNC) &_fsknn_cpp_read_bin, 5},
+    {"_fsknn_cpp_bed_head", (DL_FUNC) &_fsknn_cpp_bed_head, 1},
+    {"_fsknn_cpp_read_bed", (DL_FUNC) &_fsknn_cpp_read_bed, 5},
     {"_fsknn_cpp_new_bin", (DL_FUNC) &_fsknn_cpp_new_bin, 3},
     {"_fsknn_cpp_put_bin", (DL_FUNC) &_fsknn_cpp_put_bin, 7},
     {"_fsknn_cpp_finish_bin", (DL_FUNC) &_fsknn_cpp_finish_bin, 1},

@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "bind_common.hpp"
+#include "core/files/bed_file.hpp"
 #include "core/files/bin_file.hpp"
 #include "core/files/row_file.hpp"
 #include "cpu/kernels/kernels.hpp"
@@ -65,10 +66,17 @@ std::unique_ptr<RowSource> row_file_source(const Rcpp::List& x) {
 
 std::unique_ptr<RowSource> bin_rows_source(const Rcpp::List& x) {
   const std::string path = Rcpp::as<std::string>(x["file"]);
-  std::unique_ptr<RowSource> rows = std::make_unique<BinRows>(
-      path, bin_type(Rcpp::as<std::string>(x["type"])));
-  // Other arguments are as long as the file was when R opened it.
+  const std::string type = Rcpp::as<std::string>(x["type"]);
   const Rcpp::NumericVector size = x["whole"];
+  std::unique_ptr<RowSource> rows;
+  if (type == "bed")
+    rows = std::make_unique<BedRows>(
+        path, static_cast<std::int64_t>(size[0]),
+        static_cast<std::int64_t>(size[1]),
+        counted_allele(Rcpp::as<std::string>(x["allele"])));
+  else
+    rows = std::make_unique<BinRows>(path, bin_type(type));
+  // Other arguments are as long as the file was when R opened it.
   if (static_cast<double>(rows->num_points()) != size[0] ||
       static_cast<double>(rows->num_features()) != size[1])
     throw FileFailure{path, "it has other rows or columns than it had", 0};

@@ -1,12 +1,14 @@
-// Files of big-ann-benchmarks, and shards of long answers.
+// Files of big-ann-benchmarks and of PLINK, and shards of long answers.
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "bind_common.hpp"
 #include "core/base/pieces.hpp"
+#include "core/files/bed_file.hpp"
 #include "core/files/bin_file.hpp"
 #include "core/files/shards.hpp"
 
@@ -79,6 +81,53 @@ Rcpp::List cpp_read_bin(std::string path, std::string ending, double start,
         reader.read(type, begin, first, run, INTEGER(out) + at, count);
       else
         reader.read(type, begin, first, run, REAL(out) + at, count);
+    });
+    return Rcpp::List::create(Rcpp::_["values"] = out);
+  });
+}
+
+// The size of a file in bytes, and its first bytes, as many as a .bed file has
+// before its genotypes.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_bed_head(std::string path) {
+  return bind::with_files([&] {
+    InputFile file(path);
+    Rcpp::RawVector head(
+        std::min(file.size(), static_cast<std::int64_t>(kBedHead)));
+    file.read_at(0, head.begin(), head.size());
+    return Rcpp::List::create(
+        Rcpp::_["bytes"] = static_cast<double>(file.size()),
+        Rcpp::_["head"] = head);
+  });
+}
+
+// Rows and columns (from 1) of a .bed file of `size` SNPs and samples, as an
+// integer matrix.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_read_bed(std::string path, Rcpp::NumericVector size,
+                        std::string allele, Rcpp::NumericVector rows,
+                        Rcpp::IntegerVector columns) {
+  return bind::with_files([&] {
+    const std::int64_t d = static_cast<std::int64_t>(size[1]);
+    const BedRows source(path, static_cast<std::int64_t>(size[0]), d,
+                         counted_allele(allele));
+    const std::int64_t count = rows.size(), at_once = rows_per_block(d);
+    const Rcpp::RObject out = new_matrix(INTSXP, count, columns.size());
+    std::vector<double> block(
+        static_cast<std::size_t>(std::min(count, at_once) * d));
+    read_runs(rows, [&](std::int64_t first, std::int64_t run, R_xlen_t at) {
+      for (std::int64_t r0 = 0; r0 < run; r0 += at_once) {
+        const std::int64_t some = std::min(at_once, run - r0);
+        source.read(first + r0, some, block.data(), d);
+        for (R_xlen_t c = 0; c < columns.size(); ++c)
+          for (std::int64_t r = 0; r < some; ++r) {
+            const double x =
+                block[static_cast<std::size_t>(r * d + columns[c] - 1)];
+            INTEGER(out)
+            [c * count + at + r0 + r] =
+                std::isnan(x) ? NA_INTEGER : static_cast<int>(x);
+          }
+      }
     });
     return Rcpp::List::create(Rcpp::_["values"] = out);
   });

@@ -84,6 +84,9 @@ test     r-cran-rglpk           R:Rglpk
 test     r-cran-slam            R:slam
 test     r-cran-proxy           R:proxy
 test     r-cran-wgcna           R:WGCNA
+test     r-bioc-snpstats        R:snpStats
+test     r-bioc-variantannotation R:VariantAnnotation
+test     plink1.9               command:plink1.9
 test     r-cran-class           R:class
 test     r-bioc-qvalue          R:qvalue
 test     clang                  command:clang++

@@ -52,6 +52,15 @@ right_knn <- function() {
   )
 }
 
+right_bim <- function() {
+  gap <- one_of(c("\t", " "))
+  id <- sample(c("rs1", "rs2", ".", "1:5:A:G", "\u00e9", "."), 3)
+  paste(
+    sample(c(1:22, "X"), 3), id, one_of(c("0", "0.5", "1e-5")),
+    sample.int(1e6, 3), c("A", "0", "ACGT"), "G", sep = gap
+  )
+}
+
 break_bytes <- function(bytes) {
   size <- length(bytes)
   at <- sample.int(size, 1)
@@ -147,9 +156,32 @@ check_knn_value <- function(edges, file, bytes) {
 
 read_cibm <- function(file) fsknn::read_points(file, "cibm")
 
+# Genotypes of three SNPs and two samples, whose SNPs are fuzzed.
+read_bim <- function(file) {
+  other <- function(ending) file.path(dirname(file), paste0("study.", ending))
+  if (!file.exists(other("bed"))) {
+    writeBin(as.raw(c(0x6c, 0x1b, 0x01, 1:3)), other("bed"))
+    writeLines(c("F a 0 0 0 1", "F b 0 0 0 2"), other("fam"))
+  }
+  suppressMessages(
+    fsknn::read_plink(other("bed"), bim = file, fam = other("fam"))
+  )
+}
+
+check_bim_value <- function(x, file, bytes) {
+  stopifnot(
+    all(bytes != 0), identical(dim(x), c(3L, 2L)),
+    identical(rownames(x), x$variants$name), !anyDuplicated(rownames(x)),
+    all(nzchar(rownames(x))), all(validUTF8(rownames(x))),
+    is.integer(x$variants$position), !anyNA(x$variants$position),
+    all(is.finite(x$variants$cm)), !anyNA(unlist(x$variants))
+  )
+}
+
 formats <- list(
   list(right = right_cibm, read = read_cibm, check = check_cibm_value),
-  list(right = right_knn, read = fsknn::read_knn, check = check_knn_value)
+  list(right = right_knn, read = fsknn::read_knn, check = check_knn_value),
+  list(right = right_bim, read = read_bim, check = check_bim_value)
 )
 
 right_bytes <- function(format) {
@@ -194,7 +226,7 @@ with_few_words <- function(expr) {
       whole(file, line, must, found, hint, call)
     }
     stop(structure(
-      list(message = paste(file, must), call = NULL),
+      list(message = paste(file, must, found), call = NULL),
       class = c("fsknn_file_error", "error", "condition")
     ))
   }

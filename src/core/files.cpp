@@ -1,5 +1,6 @@
 // Compiled at once: see "Units" in CONTRIBUTING.md.
 
+#include "core/files/bed_file.cpp"
 #include "core/files/bin_file.cpp"
 #include "core/files/digest.cpp"
 #include "core/files/durable.cpp"

@@ -1,11 +1,6 @@
 #include "core/files/bin_file.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -143,23 +138,15 @@ void BinReader::read_index(std::int64_t start, std::int64_t first,
       });
 }
 
-BinRows::Descriptor::~Descriptor() {
-  if (number >= 0) close(number);
-}
-
 BinRows::BinRows(const std::string& path, BinType type)
-    : path_(path),
-      type_(type),
-      file_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
+    : type_(type), file_(path) {
   check_byte_order(path);
-  struct stat facts;
-  if (file_.number < 0 || fstat(file_.number, &facts) != 0) fail_file(path);
   // Head and values are of the same open file, whatever the path names later.
   std::uint32_t sizes[2];
-  fetch(0, kBinHead, sizes);
+  file_.read_at(0, sizes, kBinHead);
   num_points_ = sizes[0];
   num_features_ = sizes[1];
-  const std::int64_t bytes = static_cast<std::int64_t>(facts.st_size);
+  const std::int64_t bytes = file_.size();
   const std::int64_t row_bytes = num_features_ * size_of(type);
   // The product of both numbers may be beyond 2^63.
   const bool whole = num_points_ == 0 || num_features_ == 0
@@ -167,19 +154,6 @@ BinRows::BinRows(const std::string& path, BinType type)
                          : (bytes - kBinHead) % row_bytes == 0 &&
                                (bytes - kBinHead) / row_bytes == num_points_;
   if (!whole) throw FileFailure{path, "it is not as long as its head says", 0};
-}
-
-void BinRows::fetch(std::int64_t start, std::int64_t size, void* bytes) const {
-  for (std::int64_t got = 0; got < size;) {
-    const ssize_t some =
-        pread(file_.number, static_cast<char*>(bytes) + got,
-              static_cast<std::size_t>(size - got), start + got);
-    if (some < 0 && errno == EINTR) continue;
-    if (some < 0) fail_file(path_);
-    if (some == 0)
-      throw FileFailure{path_, "it is shorter than it should be", 0};
-    got += some;
-  }
 }
 
 void BinRows::read(std::int64_t first, std::int64_t count, double* out,
@@ -190,7 +164,8 @@ void BinRows::read(std::int64_t first, std::int64_t count, double* out,
       static_cast<std::size_t>(at_once * row_bytes));
   for (std::int64_t r0 = 0; r0 < count; r0 += at_once) {
     const std::int64_t rows = std::min(at_once, count - r0);
-    fetch(kBinHead + (first + r0) * row_bytes, rows * row_bytes, bytes.data());
+    file_.read_at(kBinHead + (first + r0) * row_bytes, bytes.data(),
+                  rows * row_bytes);
     const auto convert = [&](auto example) {
       using Stored = decltype(example);
       for (std::int64_t r = 0; r < rows; ++r)

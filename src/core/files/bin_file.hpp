@@ -69,8 +69,6 @@ class BinRows final : public RowSource {
  public:
   /// Throws FileFailure, also if the file is not as long as its head says.
   BinRows(const std::string& path, BinType type);
-  BinRows(const BinRows&) = delete;
-  BinRows& operator=(const BinRows&) = delete;
 
   std::int64_t num_points() const override { return num_points_; }
   std::int64_t num_features() const override { return num_features_; }
@@ -80,17 +78,8 @@ class BinRows final : public RowSource {
   bool on_disk() const override { return true; }
 
  private:
-  struct Descriptor {
-    explicit Descriptor(int of) : number(of) {}
-    ~Descriptor();
-    const int number;
-  };
-  /// Reads `size` bytes from byte `start` on.
-  void fetch(std::int64_t start, std::int64_t size, void* bytes) const;
-
-  const std::string path_;
   const BinType type_;
-  const Descriptor file_;
+  const InputFile file_;
   std::int64_t num_points_ = 0, num_features_ = 0;
 };
 

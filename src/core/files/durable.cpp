@@ -171,6 +171,21 @@ void InputFile::go_to(std::int64_t byte) {
   if (lseek(number_, static_cast<off_t>(byte), SEEK_SET) < 0) fail_file(path_);
 }
 
+void InputFile::read_at(std::int64_t start, void* bytes,
+                        std::int64_t size) const {
+  for (std::int64_t got = 0; got < size;) {
+    const ssize_t some =
+        pread(number_, static_cast<char*>(bytes) + got,
+              static_cast<std::size_t>(std::min(size - got, kPart)),
+              static_cast<off_t>(start + got));
+    if (some < 0 && errno == EINTR) continue;
+    if (some < 0) fail_file(path_);
+    if (some == 0)
+      throw FileFailure{path_, "it is shorter than it should be", 0};
+    got += some;
+  }
+}
+
 void name_whole(const std::string& part, const std::string& path) {
   int number = open(part.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (number < 0) fail_file(path);

@@ -66,6 +66,9 @@ class InputFile {
   std::int64_t read(void* bytes, std::int64_t size);
   /// Continues to read at this byte of the file.
   void go_to(std::int64_t byte);
+  /// Reads exactly these bytes, from byte `start` on. Several threads may call
+  /// it at once. Throws FileFailure, also if the file ends before.
+  void read_at(std::int64_t start, void* bytes, std::int64_t size) const;
 
  private:
   const std::string path_;

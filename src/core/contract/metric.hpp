@@ -4,7 +4,7 @@
 // metrics.hpp computes it.
 
 #include <cmath>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/compiler.hpp"
@@ -77,8 +77,7 @@ int matrix_exponent(const MetricEntry& metric, double largest);
 int distance_exponent(const MetricEntry& metric, int matrix_exponent);
 
 /// The entry with that name and sign. Throws std::invalid_argument.
-const MetricEntry& find_metric(const std::string& name,
-                               const std::string& sign);
+const MetricEntry& find_metric(std::string_view name, std::string_view sign);
 
 /// The metric, or its entry for wide data if that suits data whose largest
 /// magnitude is `largest`.

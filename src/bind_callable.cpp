@@ -219,6 +219,8 @@ extern "C" int find_for_c(const fsknn_request* asked, char* message,
 void register_for_c(DllInfo* dll) {
   (void)dll;
   main_thread = std::this_thread::get_id();
-  R_RegisterCCallable("fsknn", "fsknn_find",
-                      reinterpret_cast<DL_FUNC>(&find_for_c));
+  // R stores any function as a DL_FUNC. GCC warns of a cast to another type
+  // unless it goes through this one.
+  const auto any = reinterpret_cast<void (*)()>(&find_for_c);
+  R_RegisterCCallable("fsknn", "fsknn_find", reinterpret_cast<DL_FUNC>(any));
 }

@@ -1,17 +1,18 @@
 #!/bin/sh
-# debian.sh SUITE [FILE ...]   as root: the tests in R, all or those of these names, of
-# the last commit in another release of Debian (trixie, sid), and so by other versions
-# of R and all packages. What debootstrap and apt bring (4.5 GB) stays in _build/debian,
-# and so does what is compiled there.
+# debian.sh SUITE [COMMAND]   as root: builds the last commit in another release of
+# Debian (trixie, sid), and so with other versions of R, all packages and compilers.
+# Then runs a command there ("make demo"), by default all tests in R. The packages
+# (4.5 GB) stay in _build/debian, as does all that is compiled there.
 
 . tools/common.sh
 
 if [ $# = 0 ] || [ "$(id -u)" != 0 ] || ! command -v debootstrap > /dev/null; then
-  echo "As root, with debootstrap: debian.sh SUITE [FILE ...]" >&2
+  echo "As root, with debootstrap: debian.sh SUITE [COMMAND]" >&2
   exit 1
 fi
 suite=$1
 shift
+[ $# -gt 0 ] || set -- sh tools/test-r.sh
 top=$build/debian/$suite
 
 if [ ! -e "$top/complete" ]; then
@@ -31,6 +32,6 @@ trap leave EXIT
 trap 'exit 1' HUP INT TERM
 mount -t proc proc "$top/proc" && mount --bind /dev "$top/dev" || exit 1
 chroot "$top" env -i HOME=/root LANG=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+  FSKNN_CUDA_ARCH=none R_LIBS=/fsknn/_build/library \
   sh -c 'cd /fsknn && sh tools/setup.sh test && R --version | head -n 1 &&
-    FSKNN_CUDA_ARCH=none sh tools/build.sh library &&
-    R_LIBS=/fsknn/_build/library sh tools/test-r.sh "$@"' debian "$@"
+    sh tools/build.sh library && "$@"' debian "$@"

@@ -11,17 +11,17 @@ cp "$root/configure" "$root/cleanup" "$copy" || exit 1
 cp "$root/src/Makevars.in" "$copy/src" || exit 1
 touch "$fake/lib64/libcudart_static.a"
 before=$(cd "$copy" && find . | sort)
-unset FSKNN_CUDA_ARCH FSKNN_WITH_CUDA
+unset FSKNN_CUDA_ARCH FSKNN_WITH_CUDA NVCC_CCBIN
 status=0
 
-# make_nvcc VERSION: an nvcc that says its version and cannot compile.
+# make_nvcc VERSION [WORDS]: an nvcc that says its version and cannot compile.
 make_nvcc() {
   cat > "$fake/bin/nvcc" <<END
 #!/bin/sh
 case \$1 in
   --version) echo "Cuda compilation tools, release $1, V$1.1" ;;
   --list-gpu-arch) for a in 75 80 86 89 90 100 120; do echo compute_\$a; done ;;
-  *) echo "fake nvcc: fatal" >&2; exit 1 ;;
+  *) echo "fake nvcc: fatal ${2-} \$*" >&2; exit 1 ;;
 esac
 END
   chmod +x "$fake/bin/nvcc"
@@ -117,6 +117,18 @@ make_nvcc 11.8
 expect "an old toolkit" 1 "CUDA 12 or later is needed" "--with-cuda=$fake"
 make_nvcc 12.4
 expect "a broken toolkit" 1 "fake nvcc: fatal" "--with-cuda=$fake"
+make_nvcc 13.0 "unsupported GNU version! gcc versions later than 15 are not supported! \
+The nvcc flag '-allow-unsupported-compiler' can be used"
+expect "a compiler that nvcc refuses" 1 \
+  "(gcc versions later than 15 are not supported); the environment variable NVCC_CCBIN" \
+  "--with-cuda=$fake"
+NVCC_CCBIN=g++-9
+export NVCC_CCBIN
+expect "another compiler for nvcc" 1 "does not support the compiler g++-9 (" \
+  "--with-cuda=$fake"
+make_nvcc 12.4
+expect "nvcc gets the other compiler" 1 "-ccbin g++-9 " "--with-cuda=$fake"
+unset NVCC_CCBIN
 FSKNN_CUDA_ARCH=61
 export FSKNN_CUDA_ARCH
 expect "an unknown architecture" 1 "knows no architecture '61' (it knows 75 80 86 89 90 100 120 )" \

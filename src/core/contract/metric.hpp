@@ -5,7 +5,7 @@
 
 #include <cmath>
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/compiler.hpp"
@@ -88,7 +88,7 @@ struct MetricEntry {
 
 /// Whether they are the same metric with the same constants, for any samples.
 inline bool is_same_metric(const MetricEntry& a, const MetricEntry& b) {
-  return std::string(a.name) == b.name && a.sign == b.sign &&
+  return std::string_view(a.name) == b.name && a.sign == b.sign &&
          a.table.multiplier == b.table.multiplier &&
          a.table.parameter == b.table.parameter;
 }
@@ -108,8 +108,7 @@ int matrix_exponent(const MetricEntry& metric, double largest);
 int distance_exponent(const MetricEntry& metric, int matrix_exponent);
 
 /// The entry with that name and sign. Throws std::invalid_argument.
-const MetricEntry& find_metric(const std::string& name,
-                               const std::string& sign);
+const MetricEntry& find_metric(std::string_view name, std::string_view sign);
 
 /// The metric, or its entry for wide data if that suits data whose largest
 /// magnitude is `largest`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 
 namespace fsknn {
 namespace {
@@ -102,12 +103,11 @@ const char* sign_name(Sign sign) {
   throw_unknown("sign", static_cast<int>(sign));
 }
 
-const MetricEntry& find_metric(const std::string& name,
-                               const std::string& sign) {
+const MetricEntry& find_metric(std::string_view name, std::string_view sign) {
   for (const MetricEntry& m : all_metrics())
     if (name == m.name && sign == sign_name(m.sign)) return m;
-  throw std::invalid_argument("no metric \"" + name + "\" with sign \"" + sign +
-                              "\"");
+  throw std::invalid_argument("no metric \"" + std::string(name) +
+                              "\" with sign \"" + std::string(sign) + "\"");
 }
 
 }  // namespace fsknn

@@ -15,8 +15,8 @@ namespace cuda {
 /// A plan, with the details of its filter if it has one.
 struct CudaPlan : Plan {
   FilterShape shape;
-  FilterStreaming streaming;  ///< if it is streamed as well
-  PairsInDouble doubles;      ///< if there is no filter
+  FilterStreaming streaming;   ///< if it is streamed as well
+  PairsInDouble doubles = {};  ///< if there is no filter
   /// By groups: whether one search covers all groups (group_pairs.hpp).
   bool groups_at_once = false;
   std::int64_t list_blocks = 0;  ///< then: of the groups compared at a time

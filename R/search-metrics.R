@@ -30,15 +30,16 @@
 #'
 #' @section Tables of alleles:
 #' `"ccc"` is the custom correlation coefficient of two loci (Climer et al.
-#' 2014), and `"duo"` its form for rows of 0 and 1. Both are metrics of CoMet
-#' (Joubert et al. 2019), whose formulas, constants and order of operations are
-#' used. So similarities have the bits of CoMet's double precision.
+#' 2014). `"duo"` is its form for rows of 0 and 1. Both are metrics of CoMet
+#' (Joubert et al. 2019). The formulas, constants and order of operations are
+#' CoMet's, so similarities have the bits of its double precision.
 #'
 #' A row holds the genotypes of one locus in d samples: the number of copies of
 #' an allele, which is the *counted* allele. A sample has C = 2 alleles at a
 #' locus (`"duo"`: C = 1). Combining each with each of another locus gives C^2
-#' pairs. The table of two loci has the share f_ij of each of four pairs of
-#' alleles among all C^2 d: both counted, one of them, or none. An entry is
+#' pairs of alleles. A pair has both counted alleles, one of them (in two ways),
+#' or none. The table of two loci has the share f_ij of each of these four kinds
+#' among all C^2 d pairs. An entry is
 #'
 #' multiplier * f_ij * (1 - parameter * f_i) * (1 - parameter * f_j),
 #'
@@ -49,9 +50,8 @@
 #' The similarity of two rows is the largest of the four entries, and the
 #' distance is 1 - similarity. With the default constants, the similarity is at
 #' most 1 (`"duo"`: 8/9). It is 1 for two loci with the same alleles of
-#' frequency 1/2. It does not tell which locus has the rarer allele, and equal
-#' rows need not have the largest similarity, so a point need not be nearest to
-#' itself. With a larger multiplier, similarities may be above 1 and distances
+#' frequency 1/2. Equal rows need not have the largest similarity, so a point
+#' need not be nearest to itself. With a larger multiplier, similarities may be above 1 and distances
 #' below 0, as for `"inner_product"`.
 #'
 #' Edges ([knn_graph()], [threshold_graph()]) have the similarity and the column
@@ -59,8 +59,9 @@
 #' counted allele of `from` with the other one of `to`, and so on. Of equal
 #' entries, it is the first of `"00"`, `"01"`, `"10"`, `"11"`.
 #'
-#' Missing genotypes are an error. There is no filter for these metrics: each
-#' pair is computed.
+#' Missing genotypes are an error: CoMet's tables of common samples (`--sparse`)
+#' are not available, nor are its triples of these metrics. GPUs compute each pair in double precision,
+#' without a filter.
 #'
 #' @section Inner product:
 #' The distance of `"inner_product"` is minus the sum of the products of the two
@@ -287,9 +288,9 @@ check_allele_table <- function(given, metric, call = caller_env()) {
   constants[names(given)] <- given
   multiplier <- constants[["multiplier"]]
   parameter <- constants[["parameter"]]
-  if (!is.finite(multiplier) || multiplier <= 0 || multiplier > 1e100) {
+  if (is.na(multiplier) || multiplier < 1e-100 || multiplier > 1e100) {
     abort_argument(
-      "The multiplier of {.arg allele_table} must be a number above 0 and up to
+      "The multiplier of {.arg allele_table} must be a number from 1e-100 to
        1e100, not {multiplier}.",
       call
     )

@@ -81,7 +81,8 @@
 #'   where the formula was written.
 #' @param allele_table For `"ccc"` and `"duo"`, the constants of the table of
 #'   alleles: `c(multiplier = , parameter = )`, or one of them. `NULL` (default)
-#'   is 9/2 and 2/3 (`"duo"`: 4 and 2/3). See "Tables of alleles" in [metrics].
+#'   is 9/2 and 2/3 (`"duo"`: 4 and 2/3). The multiplier is a number from 1e-100
+#'   to 1e100, and the parameter from 0 to 1. See "Tables of alleles" in [metrics].
 #' @param ... Must be empty: other names are an error.
 #'
 #' @returns A list of class `fsknn_options` of the options that were given.

@@ -473,7 +473,7 @@ test_that("allele tables refuse other constants and values in words", {
   for (wrong in c(0, -1, Inf, NA)) {
     expect_error(
       knn_search(x, 2, "ccc", allele_table = c(multiplier = wrong)),
-      "must be a number above 0"
+      "must be a number from 1e-100"
     )
   }
   for (wrong in c(-0.1, 1.1, NA)) {

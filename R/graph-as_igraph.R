@@ -41,8 +41,8 @@
 #'     `sign = "negative"`);
 #'   * the column `similarity` if `edges` has one, as under `"proportional"`,
 #'     `"sorensen"`, `"jaccard"`, `"ccc"` and `"duo"`;
-#'   * 1 - distance for `"cosine"`, and for these metrics if `edges` has lost that
-#'     column;
+#'   * 1 - distance for `"cosine"`, and for these metrics if `edges` has lost
+#'     that column;
 #'   * 1 / (1 + distance) for other metrics. `"inner_product"` has none.
 #' @param mode `"directed"` (default), `"union"` or `"mutual"`: see Details.
 #' @param negative What to do with edges whose weight is not positive: `"error"`

@@ -54,7 +54,11 @@ check_na <- function(na, min_pairs, metric, call = caller_env()) {
     abort_argument(
       c(
         "{.code na = \"mean\"} can't be used with metric {.val {metric$name}}.",
-        x = "A mean is no such value.",
+        x = if (metric$levels == 1) {
+          "A mean is neither 0 nor 1."
+        } else {
+          "A mean is no number of alleles."
+        },
         i = cure_of_missing
       ),
       call

@@ -21,10 +21,10 @@
 #'   * `distance`: double;
 #'   * `correlation`: for correlations only, the signed r,
 #'     for every `sign`;
-#'   * `similarity`: for `"proportional"`, `"sorensen"`, `"jaccard"`, `"ccc"` and
-#'     `"duo"` only: see [metrics];
-#'   * `alleles`: for `"ccc"` and `"duo"` only, the entry of the table of alleles:
-#'     see [metrics];
+#'   * `similarity`: for `"proportional"`, `"sorensen"`, `"jaccard"`, `"ccc"`
+#'     and `"duo"` only: see [metrics];
+#'   * `alleles`: for `"ccc"` and `"duo"` only, the entry of the table of
+#'     alleles: see [metrics];
 #'   * `block`: the block of the neighbour, a factor; with `block` only.
 #'
 #'   The attribute `vertices` is a data frame whose column `name` holds all

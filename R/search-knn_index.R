@@ -273,7 +273,7 @@ options_with_index <- function(index, given, verb, call) {
   )
   facts <- c(
     "metric", "sign", "na", "min_pairs", "constant", "input", "weights",
-    "weight_kind", "adjust"
+    "weight_kind", "adjust", "allele_table"
   )
   options[facts] <- kept[facts]
   options$of_index <- TRUE

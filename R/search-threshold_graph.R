@@ -56,10 +56,10 @@
 #'     otherwise as row numbers (integer);
 #'   * `distance`: double, as in [knn_search()];
 #'   * `correlation`: for correlations only, the signed r, for every `sign`;
-#'   * `similarity`: for `"proportional"`, `"sorensen"`, `"jaccard"`, `"ccc"` and
-#'     `"duo"` only, the double that was compared;
-#'   * `alleles`: for `"ccc"` and `"duo"` only, the entry of the table of alleles
-#'     (see [metrics]).
+#'   * `similarity`: for `"proportional"`, `"sorensen"`, `"jaccard"`, `"ccc"`
+#'     and `"duo"` only, the double that was compared;
+#'   * `alleles`: for `"ccc"` and `"duo"` only, the entry of the table of
+#'     alleles (see [metrics]).
 #'
 #'   The attribute `vertices` holds all points, including isolated ones.
 #'   [as_igraph()] makes an undirected graph of it.

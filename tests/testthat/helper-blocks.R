@@ -65,18 +65,7 @@ open_row_files <- function() {
 
 # Makes values that the metric accepts.
 metric_values <- function(metric, n, d, seed = 1) {
-  x <- random_matrix(n, d, seed)
-  switch(
-    metric,
-    proportional = abs(x),
-    jaccard = ,
-    sorensen = {
-      x <- (x > 0) + 0
-      x[rowSums(x) == 0, 1] <- 1
-      x
-    },
-    x
-  )
+  values_for(random_matrix(n, d, seed), metric)
 }
 
 # Makes a chunked seed that counts the chunks read: list(seed, reads), where

@@ -19,8 +19,11 @@ test_that("correlations carry the signed r, overlaps a similarity", {
     )
     columns <- c("from", "to", "rank", "distance")
     if (!is_correlation(metric)) {
-      own <- metric %in% c("proportional", "sorensen", "jaccard")
-      expect_named(edges, c(columns, if (own) "similarity"))
+      own <- metric %in% c("proportional", "sorensen", "jaccard", "ccc", "duo")
+      alleles <- metric %in% c("ccc", "duo")
+      expect_named(
+        edges, c(columns, if (own) "similarity", if (alleles) "alleles")
+      )
       return()
     }
     expect_named(edges, c(columns, "correlation"))

@@ -125,7 +125,7 @@ test_that("a wrong query is an error that names it", {
 test_that("a row's distance from itself is 0, but for rounding where it is 1 - r", {
   x <- random_matrix(300, 19, seed = 9)
   for_all_metrics(function(metric, sign, backend) {
-    if (sign == "negative") {
+    if (sign == "negative" || fsknn:::is_allele_table(metric)) {
       return()
     }
     x <- values_for(x, metric)

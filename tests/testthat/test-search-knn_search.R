@@ -114,7 +114,7 @@ test_that("a permutation of the points permutes the answer", {
     straight <- knn_search(x, 8, metric, sign, backend = backend)
     shuffled <- knn_search(x[shuffle, ], 8, metric, sign, backend = backend)
     expect_identical(shuffled$distance, straight$distance[shuffle, ])
-    if (metric %in% c("spearman", "jaccard", "sorensen")) {
+    if (metric %in% c("spearman", "jaccard", "sorensen", "ccc", "duo")) {
       return() # sums of whole numbers tie, and ties are in order of index
     }
     back <- matrix(shuffle[shuffled$index], ncol = 8)

@@ -172,8 +172,8 @@ NULL
 #   undefined_rows  rows for which the metric has no value: "constant", "zero"
 #                   or "none"
 #   non_negative    all entries must be at least 0
-#   levels          entries must be whole numbers from 0 to this (1: FALSE or TRUE,
-#                   too); 0: any numbers
+#   levels          entries must be whole numbers from 0 to this (1: FALSE or
+#                   TRUE, too); 0: any numbers
 #   table           the metric is the largest entry of a table of alleles
 #   takes_weights   samples can be weighted
 #   takes_covariates  rows can be adjusted for covariates of the samples

@@ -16,8 +16,8 @@
 #' The similarity is 1
 #' for three equal rows. It is large if two of the three are large in the same
 #' features, and larger if all three are. `"sorensen"` is the same for 0/1 data.
-#' CoMet has two more metrics of triples, CCC and DUO. Here, these are metrics of
-#' pairs only (see [metrics]).
+#' CoMet has two more metrics of triples, CCC and DUO. Here, these are metrics
+#' of pairs only (see [metrics]).
 #'
 #' It is computed in the equal form `1.5 (S - sum(max(a, b, c))) / S`, in
 #' double, in one order of operations. The bits are the same for any order of

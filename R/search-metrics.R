@@ -50,9 +50,10 @@
 #' The similarity of two rows is the largest of the four entries, and the
 #' distance is 1 - similarity. With the default constants, the similarity is at
 #' most 1 (`"duo"`: 8/9). It is 1 for two loci with the same alleles of
-#' frequency 1/2. Equal rows need not have the largest similarity, so a point
-#' need not be nearest to itself. With a larger multiplier, similarities may be above 1 and distances
-#' below 0, as for `"inner_product"`.
+#' frequency 1/2, if all samples are homozygous. Equal rows need not have the
+#' largest similarity, so a point need not be nearest to itself. With a larger
+#' multiplier, similarities may be above 1 and distances below 0, as for
+#' `"inner_product"`.
 #'
 #' Edges ([knn_graph()], [threshold_graph()]) have the similarity and the column
 #' `alleles`, which tells the entry. `"11"` is both counted alleles, `"10"` the
@@ -60,8 +61,8 @@
 #' entries, it is the first of `"00"`, `"01"`, `"10"`, `"11"`.
 #'
 #' Missing genotypes are an error: CoMet's tables of common samples (`--sparse`)
-#' are not available, nor are its triples of these metrics. GPUs compute each pair in double precision,
-#' without a filter.
+#' are not available. Nor are its triples of these metrics. GPUs compute each
+#' pair in double precision, without a filter.
 #'
 #' @section Inner product:
 #' The distance of `"inner_product"` is minus the sum of the products of the two

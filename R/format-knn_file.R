@@ -75,7 +75,7 @@ knn_weight_limits <- function(metric) {
   if (has_correlation(metric)) {
     c(-1, 1) * (1 + 1.5e-6)
   } else {
-    c(if (metric$below_zero) -1 else 0, 1) * .Machine$double.xmax
+    c(if (may_be_below_zero(metric)) -1 else 0, 1) * .Machine$double.xmax
   }
 }
 
@@ -220,7 +220,7 @@ check_knn_values <- function(knn, fields, num_points) {
     "join two points: none is its own neighbour", reads
   )
   is_r <- has_correlation(knn$metric)
-  below_zero <- knn$metric$below_zero
+  below_zero <- may_be_below_zero(knn$metric)
   limits <- knn_weight_limits(knn$metric)
   abort_first(
     !(fields[[3]] >= limits[[1]] & fields[[3]] <= limits[[2]]),

@@ -95,7 +95,7 @@ with_facts_of <- function(failure, request) {
   c(failure, list(
     as_edges = request$as_edges, similarity = within$similarity,
     several_limits = length(within$limits) > 1,
-    least = if (metric_facts(request$metric)$below_zero) -Inf else 0
+    least = if (may_be_below_zero(metric_facts(request$metric))) -Inf else 0
   ))
 }
 

@@ -32,7 +32,8 @@
 #' `"ccc"` is the custom correlation coefficient of two loci (Climer et al.
 #' 2014). `"duo"` is its form for rows of 0 and 1. Both are metrics of CoMet
 #' (Joubert et al. 2019). The formulas, constants and order of operations are
-#' CoMet's, so similarities have the bits of its double precision.
+#' CoMet's, so entries have the bits of its double precision. A similarity that
+#' only rounding makes more than 1 is 1.
 #'
 #' A row holds the genotypes of one locus in d samples: the number of copies of
 #' an allele, which is the *counted* allele. A sample has C = 2 alleles at a
@@ -344,6 +345,11 @@ metric_facts <- function(name) {
     return(NULL)
   }
   as.list(table[at, ])
+}
+
+# Whether distances may be below 0 with some constants (see `allele_table`).
+may_be_below_zero <- function(metric) {
+  metric$below_zero || metric$table
 }
 
 # Refuses a metric with negative distances for uses as lengths or similarities.

@@ -65,7 +65,9 @@ std::string filter_words(const Request& request, const PlanInput& input) {
   std::string words = "16-bit integers";
   switch (input.filter) {
     case FilterKind::none: return "";
-    case FilterKind::table: return input.pairwise ? "" : words;
+    case FilterKind::table:
+      if (input.pairwise) return "";
+      return cpu::multiplies_bytes(kernels) ? "8-bit integers" : words;
     case FilterKind::bits: return input.pairwise ? "" : "bits";
     case FilterKind::largest:
       if (sampled) words += after_bounds;

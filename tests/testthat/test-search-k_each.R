@@ -158,7 +158,7 @@ test_that("lists of blocks are verified and may be short", {
     knn_search(x, k, block = block, na = "pairwise", min_pairs = 2)
   }
   expect_message(ask(c(a = 1, b = 3)), class = "fsknn_short_rows")
-  expect_no_message(ask(c(a = 3, b = 1)), class = "fsknn_short_rows")
+  expect_message(ask(c(a = 3, b = 1)), NA, class = "fsknn_short_rows")
   short <- suppressMessages(ask(c(a = 1, b = 3)))
   expect_identical(block[short$index[[1]]], c("a", "b"))
 })

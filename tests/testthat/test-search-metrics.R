@@ -426,7 +426,7 @@ test_that("the constants of allele tables are options, also of an index", {
     unname(found$distance), t(apply(expected, 1, function(row) sort(row)[1:3])),
     tolerance = 1e-12
   )
-  expect_true(all(knn_verify(found, x)$agrees))
+  expect_true(all(knn_verify(found, x)$agree))
   index <- knn_index(x, "ccc", allele_table = constants)
   for (again in 1:2) {
     expect_identical(
@@ -486,4 +486,19 @@ test_that("allele tables refuse other constants and values in words", {
   expect_error(
     mst_knn(x, "ccc", allele_table = c(multiplier = 9)), "below 0"
   )
+})
+
+test_that("distances of allele tables below 0 go to files and back", {
+  x <- genotypes(40, 12)
+  edges <- knn_graph(x, 3, "ccc", allele_table = c(multiplier = 20))
+  expect_lt(min(edges$distance), 0)
+  file <- withr::local_tempfile(fileext = ".knn")
+  write_knn(edges, file)
+  expect_equal(
+    read_knn(file, metric = "ccc")$distance, edges$distance, tolerance = 1e-5
+  )
+  # Half of the alleles of homozygous samples: the similarity is 1, not more.
+  half <- rbind(c(2, 2, 0, 0), c(2, 2, 0, 0), c(0, 0, 2, 2), x[5:10, 1:4])
+  expect_identical(min(knn_search(half, 2, "ccc")$distance), 0)
+  expect_identical(pair_histogram(half, "ccc", breaks = 4)$above, 0)
 })

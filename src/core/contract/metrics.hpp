@@ -191,7 +191,7 @@ struct Jaccard : Overlapping {
 //
 // An entry is weighted by its alleles' frequencies:
 //   multiplier f_ij (1 - parameter f_i) (1 - parameter f_j).
-// Operations and their order are CoMet's, so that values have its bits. The
+// Operations and their order are CoMet's, so that entries have its bits. The
 // smaller frequency comes first, which makes an entry symmetric: the proof is in
 // vignettes/proofs.Rmd, "The arithmetic of each metric".
 struct AlleleTable : RawMetric {
@@ -242,7 +242,8 @@ struct AlleleTable : RawMetric {
                                     const TableTerms& t) {
     double largest;
     largest_entry(both, sum_a, sum_b, t, largest);
-    return largest;
+    // With CoMet's constants, only rounding makes it more than 1.
+    return largest > 1.0 && largest < 1.0 + 0x1p-48 ? 1.0 : largest;
   }
   FSKNN_HD static double finish(double both, double sum_a, double sum_b,
                                 const TableTerms& t) {

@@ -226,8 +226,9 @@ extern const FilterForm kFloatSumDistance, kFloatLargestDifference,
 // bits.cpp: sums and differences of rows of 0 and 1, without any rounding.
 extern const FilterForm kBitsOverlap, kBitsDistance, kBitsSquaredDistance;
 
-// tables.cpp: tables of alleles, from products of whole numbers of 16 bits.
-extern const FilterForm kTable;
+// tables.cpp: tables of alleles, from products of whole numbers of 16 or 8
+// bits.
+extern const FilterForm kTable, kByteTable;
 
 // two_values.cpp: rows of length 1 with two values each, in bits, not centred
 // and centred.

@@ -338,8 +338,11 @@ FilterScale choose_scale(const MetricEntry& metric, const DistanceRule& rule,
     case FilterKind::table: {
       if (metric.table.samples >= kMostTableSamples) return no_scale();
       FilterScale scale;
-      scale.form = &kTable;
+      const bool bytes =
+          use.bits == 8 || (use.bits == 0 && multiplies_bytes(kernels));
+      scale.form = bytes ? &kByteTable : &kTable;
       scale.table = metric.table;
+      if (!scale.form->usable(scale)) return no_scale();
       return scale;
     }
   }

@@ -1,8 +1,9 @@
 // Tables of alleles (AlleleTable in core/contract/metrics.hpp). Rows of counts
-// are packed as they are, so that sums of products are the contract's. The test
-// computes the largest entry in floats. Let Z = C^2 d be the number of pairs of
-// alleles in a table, and let a row have n = C s counted alleles in pairs, and
-// m = Z / 2 - n. With the sum P, the four entries are
+// are packed as they are, in 16 bits or in 8 where processors multiply bytes,
+// so that sums of products are the contract's. The test computes the largest
+// entry in floats. Let Z = C^2 d be the number of pairs of alleles in a table,
+// and let a row have n = C s counted alleles in pairs, and m = Z / 2 - n. With
+// the sum P, the four entries are
 //   P,  n_i - P,  n_j - P,  m_i + m_j + P.
 // They are multiples of 1/2 below 2^23, and exact in floats. With p the
 // parameter, the weight 1 - p f of an allele of the frequency f is (1 - p / 2)
@@ -21,6 +22,7 @@ namespace {
 /// An entry's error in the test, relative to Z.
 constexpr double kTableError = 0x1p-19;
 
+template <bool bytes>
 struct Table {
   static bool usable(const FilterScale& scale) { return unit(scale) > 0.0; }
   static double no_slack(double, std::int64_t) { return 0.0; }
@@ -39,7 +41,11 @@ struct Table {
   static void pack_row(RowPacker& packer, FilterRows& rows, double row_sum,
                        std::int64_t place, double*) {
     const TableTerms& t = packer.scale.table;
-    packer.quantise(1.0, kLargestWhole);
+    if (bytes)
+      packer.step[0] = byte_offset(static_cast<std::int64_t>(
+          packer.quantise<8>(1.0, kLargestByte, 1).total));
+    else
+      packer.quantise(1.0, kLargestWhole);
     const double n = t.copies * row_sum;
     const double weight =
         1.0 - t.parameter * (row_sum / (t.copies * t.samples));
@@ -68,24 +74,29 @@ struct Table {
   static double exact_sum(std::int32_t sum, const Side&, const Side&) {
     return sum;
   }
+
+  static constexpr FilterForm form() {
+    return {Test::table,
+            bytes ? Product::byte_dot : Product::dot,
+            bytes ? FilterNumbers::int8 : FilterNumbers::int16,
+            false,
+            kMinusInfinityBits,
+            kInfinityBits,
+            &usable,
+            &pack_row,
+            &no_slack,
+            &upper_as_lower,
+            &keep_up_to,
+            nullptr,
+            &upper_distance,
+            &exact_sum};
+  }
 };
 
 }  // namespace
 
-const FilterForm kTable = {Test::table,
-                           Product::dot,
-                           FilterNumbers::int16,
-                           false,
-                           kMinusInfinityBits,
-                           kInfinityBits,
-                           &Table::usable,
-                           &Table::pack_row,
-                           &Table::no_slack,
-                           &upper_as_lower,
-                           &Table::keep_up_to,
-                           nullptr,
-                           &Table::upper_distance,
-                           &Table::exact_sum};
+const FilterForm kTable = Table<false>::form();
+const FilterForm kByteTable = Table<true>::form();
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -11,3 +11,4 @@
 #include "core/files/sealed_file.cpp"
 #include "core/files/shards.cpp"
 #include "core/files/temporary_file.cpp"
+#include "core/files/windows.cpp"

@@ -1,9 +1,5 @@
 #include "core/files/bin_file.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -12,6 +8,7 @@
 #include <stdexcept>
 
 #include "core/base/pieces.hpp"
+#include "core/files/system.hpp"
 
 namespace fsknn {
 namespace {

@@ -17,6 +17,7 @@
 #include "core/files/host_lock.hpp"
 #include "core/files/lease.hpp"
 #include "core/files/point_file.hpp"
+#include "core/files/system.hpp"
 
 using namespace fsknn;
 

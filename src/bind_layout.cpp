@@ -1,3 +1,5 @@
+// Clang needs sugar for a template of this header.
+#undef RCPP_NO_SUGAR
 #include <RcppArmadillo.h>
 
 #include "bind_common.hpp"

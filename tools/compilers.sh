@@ -2,10 +2,10 @@
 # compilers.sh [COMPILER ...]   compiles all C++ code except that of CUDA by each of
 # these compilers (g++ and clang++), as C++17 and as C++20, where a warning is an
 # error. Then compiles the C++ tests by the first with the assertions of libstdc++,
-# and runs them. It takes some 20 minutes of a processor.
+# and runs them. It takes some 30 minutes of a processor.
 
 . tools/common.sh
-sh tools/setup.sh test && sh tools/build.sh library || exit 1
+sh tools/setup.sh test sanitize && sh tools/build.sh library || exit 1
 [ $# -gt 0 ] || set -- g++ clang++
 strict_flags="-Wall -Wextra -Wpedantic -Werror -D_GLIBCXX_ASSERTIONS"
 

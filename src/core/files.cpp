@@ -12,3 +12,4 @@
 #include "core/files/sealed_file.cpp"
 #include "core/files/shards.cpp"
 #include "core/files/temporary_file.cpp"
+#include "core/files/windows.cpp"

@@ -1,18 +1,18 @@
 #pragma once
 
-#include <stdlib.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "core/files/durable.hpp"
+
 /// An empty folder that exists as long as this object.
 struct Folder {
   Folder() {
-    char name[] = "/tmp/fsknn-test-XXXXXX";
-    path = mkdtemp(name);
+    const std::filesystem::path parent = std::filesystem::temp_directory_path();
+    path = (parent / ("fsknn-test-" + fsknn::random_word())).string();
+    std::filesystem::create_directory(path);
   }
   ~Folder() { std::filesystem::remove_all(path); }
   Folder(const Folder&) = delete;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/files/bin_file.hpp"
+#include "core/files/durable.hpp"
 #include "core/files/shards.hpp"
 #include "folder.hpp"
 
@@ -110,7 +111,7 @@ TEST_CASE("points are those of the file that was opened, as long as it lasts") {
   std::vector<double> read(4);
   // Another file takes the name.
   put(path + "-other", head(1, 4) + "efgh");
-  REQUIRE(std::rename((path + "-other").c_str(), path.c_str()) == 0);
+  name_whole(path + "-other", path);
   rows.read(0, 2, read.data(), 2);
   CHECK(read == std::vector<double>{'a', 'b', 'c', 'd'});
   // An open file becomes shorter.

@@ -1,10 +1,9 @@
 // Files that users request, and the digest of gzip.
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
+#ifndef _WIN32
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#endif
 
 #include <csignal>
 #include <fstream>
@@ -14,6 +13,7 @@
 
 #include "core/base/crc32.hpp"
 #include "core/files/output_file.hpp"
+#include "core/files/system.hpp"
 #include "folder.hpp"
 
 using namespace fsknn;
@@ -53,11 +53,14 @@ TEST_CASE("an output file has its name when it is finished, and not before") {
   CHECK(text_of(path) == "old");
   put(path, "new one");
   CHECK(text_of(path) == "new one");
+#ifndef _WIN32
   struct stat facts;
-  CHECK(stat(path.c_str(), &facts) == 0);
+  CHECK(stat_path(path.c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0640);
+#endif
 }
 
+#ifndef _WIN32
 TEST_CASE("an output file follows links, and devices stay what they are") {
   const Folder folder;
   const std::string path = folder.path + "/file", link = folder.path + "/link";
@@ -96,3 +99,4 @@ TEST_CASE("a limit on the size of files is an error, and ends no process") {
   const bool as_it_was = std::signal(SIGXFSZ, SIG_DFL) == SIG_DFL;
   CHECK(as_it_was);
 }
+#endif

@@ -1,7 +1,6 @@
 // Points in a file that several processes read: core/files/point_file.hpp.
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,10 +1,13 @@
 // Rows in a temporary file.
 
 #include <doctest/doctest.h>
+#ifndef _WIN32
 #include <sys/resource.h>
+#endif
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -22,6 +25,10 @@
 using namespace fsknn;
 
 namespace {
+
+std::string temporary_folder() {
+  return std::filesystem::temp_directory_path().string();
+}
 
 /// 70 x 19, with missing values, a row without a value, and one of zeros.
 Matrix with_holes() {
@@ -57,7 +64,7 @@ std::unique_ptr<RowFile> file_of(const Matrix& m, const Request& request,
                                  std::int64_t strip, bool fill,
                                  MissingFacts& facts) {
   RowFileForm form;
-  form.folder = "/tmp";
+  form.folder = temporary_folder();
   form.num_points = m.n;
   form.num_features = m.d;
   form.strip_features = strip;
@@ -133,7 +140,7 @@ TEST_CASE("a file that can't be made, written or read is a failure of ours") {
         }).find("the folder for temporary files") == 0);
   const std::int64_t many = std::int64_t{1} << 28;
   CHECK(words_of([&] {
-          DiskMatrix("/tmp", many, many, many);
+          DiskMatrix(temporary_folder(), many, many, many);
         }).find("too little room") == 0);
 
   // Rows that are not adjacent in memory, so that a call moves many pieces.
@@ -141,11 +148,12 @@ TEST_CASE("a file that can't be made, written or read is a failure of ours") {
   std::vector<double> rows(static_cast<std::size_t>(n * stride));
   for (std::size_t i = 0; i < rows.size(); ++i)
     rows[i] = static_cast<double>(i);
-  DiskMatrix file("/tmp", n, d, d);
+  DiskMatrix file(temporary_folder(), n, d, d);
   std::vector<double> back(rows.size(), -1.0);
   CHECK(words_of([&] {
           file.read(0, n, back.data(), stride);
         }).find("a temporary file has become too short") == 0);
+#ifndef _WIN32
   // A disk becomes full in the middle of a piece; a file size limit simulates
   // it.
   struct rlimit before;
@@ -158,6 +166,7 @@ TEST_CASE("a file that can't be made, written or read is a failure of ours") {
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, signal_before);
   CHECK(words.find("a temporary file could not be written") == 0);
+#endif
   file.write(0, n, rows.data(), stride);
   file.read(0, n, back.data(), stride);
   for (std::size_t i = 0; i < rows.size(); ++i)

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/base/pieces.hpp"
+#include "core/files/system.hpp"
 
 namespace fsknn {
 namespace {

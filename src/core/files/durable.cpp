@@ -1,9 +1,5 @@
 #include "core/files/durable.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -13,6 +9,7 @@
 
 #include "core/base/poll.hpp"
 #include "core/files/digest.hpp"
+#include "core/files/system.hpp"
 
 namespace fsknn {
 namespace {
@@ -27,15 +24,19 @@ constexpr int kNewOnly = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 /// instead of ending the process.
 class SizeLimitHeard {
  public:
+#ifndef SIGXFSZ
+  SizeLimitHeard() {}
+#else
   SizeLimitHeard() : before_(std::signal(SIGXFSZ, SIG_IGN)) {}
   ~SizeLimitHeard() {
     if (before_ != SIG_ERR) std::signal(SIGXFSZ, before_);
   }
+#endif
   SizeLimitHeard(const SizeLimitHeard&) = delete;
   SizeLimitHeard& operator=(const SizeLimitHeard&) = delete;
 
  private:
-  void (*before_)(int);
+  void (*before_)(int) = nullptr;
 };
 
 void write_to(int number, const std::string& path, const void* bytes,
@@ -76,7 +77,11 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+/// Windows cannot open folders, and its file systems keep a journal of names.
 void folder_to_disk(const std::string& folder) {
+#ifdef _WIN32
+  static_cast<void>(folder);
+#else
   int number = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
   if (number < 0) fail_file(folder);
   struct Closed {
@@ -84,6 +89,7 @@ void folder_to_disk(const std::string& folder) {
     int number;
   } closed{number};
   to_disk(number, folder);
+#endif
 }
 
 }  // namespace
@@ -220,9 +226,9 @@ void read_bytes(const std::string& path, void* bytes, std::int64_t size) {
 }
 
 bool link_first(const std::string& from, const std::string& to) {
-  const int error = ::link(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+  const int error = link(from.c_str(), to.c_str()) == 0 ? 0 : errno;
   struct stat facts;
-  if (stat(from.c_str(), &facts) == 0 && facts.st_nlink > 1) return true;
+  if (stat_path(from.c_str(), &facts) == 0 && facts.st_nlink > 1) return true;
   if (error == EEXIST || access(to.c_str(), F_OK) == 0) return false;
   fail_file(to, error == 0 ? EIO : error);
 }

@@ -1,13 +1,10 @@
 #include "core/files/host_lock.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 
 #include "core/files/durable.hpp"
+#include "core/files/system.hpp"
 
 namespace fsknn {
 

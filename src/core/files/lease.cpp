@@ -1,9 +1,6 @@
 #include "core/files/lease.hpp"
 
-#include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -14,6 +11,7 @@
 #include <thread>
 
 #include "core/files/durable.hpp"
+#include "core/files/system.hpp"
 
 namespace fsknn {
 namespace {
@@ -24,6 +22,9 @@ constexpr int kCountDigits = 20;
 /// receives them.
 class SignalsBlocked {
  public:
+#ifdef _WIN32
+  SignalsBlocked() {}
+#else
   SignalsBlocked() {
     sigset_t all;
     sigfillset(&all);
@@ -35,6 +36,7 @@ class SignalsBlocked {
 
  private:
   sigset_t before_;
+#endif
 };
 
 bool write_all(int file, const std::string& bytes, off_t at) {

@@ -1,15 +1,12 @@
 #include "core/files/output_file.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
 
 #include "core/base/poll.hpp"
+#include "core/files/system.hpp"
 
 namespace fsknn {
 namespace {
@@ -42,7 +39,7 @@ bool is_open_file(const std::string& path) {
 OutputFile::OutputFile(const std::string& path) : path_(path) {
   const std::string end = end_of_links(path);
   struct stat there;
-  const bool is_there = stat(path.c_str(), &there) == 0;
+  const bool is_there = stat_path(path.c_str(), &there) == 0;
   if (is_there &&
       (!S_ISREG(there.st_mode) || is_open_file(end) || is_open_file(path))) {
     number_ = open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);

@@ -1,9 +1,5 @@
 #include "core/files/point_file.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -12,6 +8,7 @@
 #include "core/base/poll.hpp"
 #include "core/files/digest.hpp"
 #include "core/files/durable.hpp"
+#include "core/files/system.hpp"
 
 namespace fsknn {
 namespace {

@@ -1,7 +1,5 @@
 #include "core/files/row_file.hpp"
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -9,6 +7,7 @@
 #include "core/base/errors.hpp"
 #include "core/base/pieces.hpp"
 #include "core/contract/prepare.hpp"
+#include "core/files/system.hpp"
 #include "core/rows/prepared.hpp"
 #include "core/rows/scan.hpp"
 

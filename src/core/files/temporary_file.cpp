@@ -1,14 +1,11 @@
 #include "core/files/temporary_file.hpp"
 
-#include <fcntl.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/base/errors.hpp"
+#include "core/files/durable.hpp"
+#include "core/files/system.hpp"
 
 namespace fsknn {
 namespace {
@@ -31,10 +28,10 @@ TemporaryFile::TemporaryFile(const std::string& folder, double bytes) {
   const double free = bytes_free_in(folder);
   if (bytes > free)
     throw DiskFailure("too little room for a temporary file", bytes, free);
-  std::string path = folder + "/fsknn-XXXXXX";
-  number_ = mkstemp(path.data());
+  const std::string path = folder + "/fsknn-" + random_word();
+  number_ = open(path.c_str(),
+                 O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (number_ < 0) fail_disk("a temporary file could not be made", errno);
-  fcntl(number_, F_SETFD, FD_CLOEXEC);
   unlink(path.c_str());
 }
 

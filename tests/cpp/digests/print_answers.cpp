@@ -10,10 +10,9 @@
 // it writes only these, and only with the instruction sets, but with each also
 // in 8 bits. This suits an emulator, which is slow.
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -72,12 +71,6 @@ std::vector<Way> all_ways(bool of_sets_alone) {
   pieces.chunk_size = 48;
   ways.push_back(pieces);
   return ways;
-}
-
-void make_folder(const std::string& path) {
-  struct stat there;
-  if (mkdir(path.c_str(), 0777) != 0 && stat(path.c_str(), &there) != 0)
-    throw std::runtime_error("cannot make " + path);
 }
 
 /// The bytes of a case, little-endian as on all machines that run this.
@@ -254,7 +247,7 @@ class Printer {
         cases_(cases),
         folder_(folder + "/" + way.name),
         kernel_(cpu::choose_kernels(way.instruction_set).prepare_row) {
-    make_folder(folder_);
+    std::filesystem::create_directory(folder_);
   }
 
   void print_all() {
@@ -641,7 +634,7 @@ int main(int count, char** words) {
   }
   try {
     const std::vector<std::string> cases(words + 2, words + count);
-    make_folder(words[1]);
+    std::filesystem::create_directory(words[1]);
     for (const Way& way : all_ways(!cases.empty()))
       Printer(way, words[1], cases).print_all();
   } catch (const std::exception& e) {

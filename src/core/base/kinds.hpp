@@ -80,7 +80,8 @@ struct TableTerms {
 
 /// The last step from an accumulated sum to the distance: the power of two that
 /// takes off the matrix's scaling, and the constants of the metric.
-struct LastStep : PowerOfTwo {
+struct LastStep {
+  PowerOfTwo scale = {1.0, 1.0};
   TableTerms table;
 };
 

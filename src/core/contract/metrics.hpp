@@ -192,8 +192,8 @@ struct Jaccard : Overlapping {
 // An entry is weighted by its alleles' frequencies:
 //   multiplier f_ij (1 - parameter f_i) (1 - parameter f_j).
 // Operations and their order are CoMet's, so that entries have its bits. The
-// smaller frequency comes first, which makes an entry symmetric: the proof is in
-// vignettes/proofs.Rmd, "The arithmetic of each metric".
+// smaller frequency comes first, which makes an entry symmetric: the proof is
+// in vignettes/proofs.Rmd, "The arithmetic of each metric".
 struct AlleleTable : RawMetric {
   using Sum = Dot;
   static constexpr FilterKind filter = FilterKind::table;

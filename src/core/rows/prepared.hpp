@@ -96,7 +96,7 @@ class DistanceRule {
         undo_{power_of_two(distance_exponent(metric, exponent)), metric.table},
         redo_(power_of_two(-distance_exponent(metric, exponent))) {}
   double operator()(double sum, double sum_a, double sum_b) const {
-    return scaled(finish_(sum, sum_a, sum_b, undo_.table), undo_);
+    return scaled(finish_(sum, sum_a, sum_b, undo_.table), undo_.scale);
   }
   /// r of a pair; 0 if the metric has none.
   double correlation(double sum, double sum_a, double sum_b) const {

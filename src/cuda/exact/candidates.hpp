@@ -165,7 +165,7 @@ struct ExactStep {
   /// The same by slot, where points may occupy several slots; null: by place.
   const std::int32_t* slot_rows = nullptr;
   std::int64_t padded = 0;
-  LastStep undo = {{1.0, 1.0}, {}};  ///< takes off the matrix's scaling
+  LastStep undo;  ///< takes off the matrix's scaling
   /// For small whole numbers: similarities are near enough to overlaps to give
   /// sums of minima exactly, or half of differences (filter/bit_bound.hpp).
   bool sums_given = false;

@@ -22,7 +22,7 @@ struct Chunk {
   const double* column_sums = nullptr;  ///< [num_columns]
   std::int64_t num_rows = 0, num_columns = 0;
   std::int64_t padded = 0;           ///< features, a multiple of 8
-  LastStep undo = {{1.0, 1.0}, {}};  ///< takes off the matrix's scaling
+  LastStep undo;  ///< takes off the matrix's scaling
   double* distances = nullptr;       ///< out: [num_rows x stride], row-major
   std::int64_t stride = 0;
   /// out: the transpose, [num_columns x turned_stride], row-major; null: not

@@ -40,7 +40,7 @@ struct Reranking {
   std::int64_t first_owned = 0, end_owned = 0;
   Panel rows, columns;
   std::int64_t padded = 0;
-  LastStep undo = {{1.0, 1.0}, {}};
+  LastStep undo;
 };
 void start_reranking(const MetricEntry& metric, const Reranking& reranking,
                      cudaStream_t stream);

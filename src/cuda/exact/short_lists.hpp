@@ -23,7 +23,7 @@ struct ShortLists {
   const double* rows = nullptr;  ///< [.. x padded], by place
   const double* sums = nullptr;  ///< by place
   std::int64_t padded = 0;
-  LastStep undo = {{1.0, 1.0}, {}};  ///< takes off the matrix's scaling
+  LastStep undo;  ///< takes off the matrix's scaling
   /// Out: [end_slot - first_slot x k], each list by (distance, index), then
   /// infinity and kNoPoint.
   Lists nearest;

@@ -64,7 +64,7 @@ struct PairsToRerank {
   const double* columns = nullptr;      ///< [.. x padded], by column place
   const double* column_sums = nullptr;  ///< by column place
   std::int64_t padded = 0;
-  LastStep undo = {{1.0, 1.0}, {}};  ///< takes off the matrix's scaling
+  LastStep undo;  ///< takes off the matrix's scaling
   PairsWithin within;                ///< with room for all
 };
 void start_reranking_pairs(const MetricEntry& metric, const PairsToRerank& step,

@@ -129,7 +129,7 @@ class MaskedSegment {
     work_.half_depth = search.plan.half_depth;
     work_.own_ids = own_ids_.data();
     work_.terms = search.rule.terms();
-    work_.undo = search.rule.distances().undo();
+    work_.undo = search.rule.distances().undo().scale;
     work_.redo = search.rule.distances().redo();
     work_.unit = units_.by;
     work_.shrink = search.plan.shrink;

@@ -86,7 +86,7 @@ __device__ inline double finished(const Rule& rule, double sum, double row_sum,
   if constexpr (is_table_metric<Rule>)
     return Rule::finish(sum, row_sum, column_sum, last.table);
   else
-    return scaled(rule.finish(sum, row_sum, column_sum), last);
+    return scaled(rule.finish(sum, row_sum, column_sum), last.scale);
 }
 
 /// Computes DistanceRule::value() of core/rows/prepared.hpp.

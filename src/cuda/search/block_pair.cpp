@@ -158,11 +158,14 @@ FormedPoints BlockPair::formed(const std::vector<std::int32_t>& places) {
   sought.k = work_.k;
   sought.forced = work_.filter.forced;
   sought.capacity = candidates_for(work_.k);
-  return FormedPoints::make(
-      metric_, work_.filter.rows,
-      {{sample.rows, sample.sums, points_.padded}, sample.count, undo_, sought},
-      points_.prepared(), slots_of(places, work_.sides.size()),
-      work_.pairs().num_slots(), stream_);
+  return FormedPoints::make(metric_, work_.filter.rows,
+                            {{sample.rows, sample.sums, points_.padded},
+                             sample.count,
+                             undo_.scale,
+                             sought},
+                            points_.prepared(),
+                            slots_of(places, work_.sides.size()),
+                            work_.pairs().num_slots(), stream_);
 }
 
 /// Leaves the places whose lists overflowed in `left`. Returns whether to

@@ -30,7 +30,7 @@ std::unique_ptr<PairFilter> filter_of_panels(const PanelsPart& part,
                               buffer);
   const Panel first = buffer.get(part.stream);
   sample.rows = {first.rows, first.sums, search.columns.padded};
-  sample.undo = search.undo;
+  sample.undo = search.undo.scale;
   sample.sought = sought(search);
   auto filter =
       learnt_filter(*search.request.metric, rows, sample, part.stream);

@@ -218,7 +218,7 @@ void GroupsByFilter::make_form() {
   const Panel some = gathered.gather(columns_, d_places.data(), count, stream_);
   const FilterSample sample = {{some.rows, some.sums, columns_.padded},
                                count,
-                               search_.undo,
+                               search_.undo.scale,
                                sought(search_)};
   formed_ =
       FormedPoints::make(*search_.request.metric, search_.plan.shape.rows,

@@ -45,8 +45,8 @@ ListsByFilter::ListsByFilter(const Search& search, Workers& workers,
 }
 
 void ListsByFilter::hold_form() {
-  stored_.hold_form(search_.plan.shape.rows, search_.undo, sought(search_),
-                    stream_);
+  stored_.hold_form(search_.plan.shape.rows, search_.undo.scale,
+                    sought(search_), stream_);
 }
 
 void ListsByFilter::set_points(PairFilter& filter, const FilterRows& columns,
@@ -206,7 +206,7 @@ bool GraphByFilter::compare(const Part& part) {
   pass_.rounds.num_slabs = (part.end_block - part.first_block) * kSlabsABlock;
   const TreeRows rows = {
       columns_.prepared(), candidates_.lists().places,
-      ReachRule::of(columns_.padded, search_.undo, exact_.limits.scale)};
+      ReachRule::of(columns_.padded, search_.undo.scale, exact_.limits.scale)};
   const std::int64_t shares =
       team_.size() * static_cast<std::int64_t>(parts_.size());
   const std::int64_t pieces =

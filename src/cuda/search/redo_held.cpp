@@ -230,7 +230,7 @@ void learn_from(const HeldSearch& held, const std::vector<std::int32_t>& rows,
   upload(places, rows.data(), count, stream);
   const Panel sample = gathered.gather(held.rows, places.data(), count, stream);
   held.stored->learn_again({sample.rows, sample.sums, held.exact.padded}, count,
-                           held.search.undo, stream);
+                           held.search.undo.scale, stream);
 }
 
 /// Recomputes rows by a filter that has learnt from them. Examples are rows

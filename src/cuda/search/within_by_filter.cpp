@@ -107,7 +107,8 @@ WithinByFilter::WithinByFilter(const WithinWork& work, Workers& workers,
       candidates_(kMostCandidatePairs),
       num_candidates_(1),
       found_(work, stream_) {
-  stored_.hold_form(work.filter.rows, work.rule.undo(), sought(work), stream_);
+  stored_.hold_form(work.filter.rows, work.rule.undo().scale, sought(work),
+                    stream_);
   if (!work.graph()) make_rows();
   set_thresholds();
 

@@ -148,7 +148,7 @@ Passed check_limits(const Prepared& all, const SimilarityUnits& units,
   for (std::int64_t i = 0; i < all.points.size(); ++i)
     for (std::int64_t j = 0; j < all.points.size(); ++j) {
       if (i == j) continue;
-      const double distance = scaled(all.before(i, j), rule.undo());
+      const double distance = scaled(all.before(i, j), rule.undo().scale);
       if (!is_in_range(distance)) continue;
       const float threshold = threshold_of_limit(metric, rule, units, distance);
       ++passed.pairs;
@@ -237,8 +237,8 @@ RawPoints::RawPoints(const MetricEntry& metric, const Prepared& all) {
     rule.contract = rounding_of_near_rows(padded);
   } else {
     rule.contract = rounding_of_sums(padded) * 2 + 0x1p-47;
-    rule.gap =
-        0x1p-1072 / distance_rule.undo().first / distance_rule.undo().second;
+    rule.gap = 0x1p-1072 / distance_rule.undo().scale.first /
+               distance_rule.undo().scale.second;
   }
   // Ranks as filters read them: scaled to length 1.
   std::vector<std::vector<double>> rows;

@@ -177,7 +177,7 @@ Found check_pairs(const MetricEntry& metric, const PreparedPoints& points,
       const long double slack = error == error ? error : HUGE_VALL;
       const float least = least_similarity(s, error, 0.0);
       const float reranked = threshold_of_limit(
-          metric, distances, units, scaled(distance, distances.undo()));
+          metric, distances, units, scaled(distance, distances.undo().scale));
       found.unranked +=
           !(s >= reranked) || !may_reach(rule.kind, apart, a, b, reranked);
       found.too_far += !(truth >= static_cast<long double>(s) - slack);

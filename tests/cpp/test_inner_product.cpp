@@ -348,7 +348,7 @@ TEST_CASE("the filter by halves bounds products from above and from below") {
       raw.padded = points.padded;
       raw.depth = (d + cuda::kNormFeatures + 63) / 64 * 64;
       raw.contract = rounding_of_sums(points.padded) * 2 + 0x1p-47;
-      raw.gap = 0x1p-1072 / rule.undo().first / rule.undo().second;
+      raw.gap = 0x1p-1072 / rule.undo().scale.first / rule.undo().scale.second;
       const double scale = std::ldexp(
           1.0, std::max(-cuda::kMostScale,
                         std::min(cuda::kTypicalExponent -
@@ -401,9 +401,9 @@ TEST_CASE("the filter by halves bounds products from above and from below") {
                    0.0, 0.0);
           if (!is_in_range(returned)) continue;
           // In units of the scale's square.
-          const long double similarity = -static_cast<long double>(returned) /
-                                         rule.undo().first /
-                                         rule.undo().second * scale * scale;
+          const long double similarity =
+              -static_cast<long double>(returned) / rule.undo().scale.first /
+              rule.undo().scale.second * scale * scale;
           const long double factor = a.factor * b.factor;
           const long double low = (sum - tau * size) * factor;
           const long double high = (sum + tau * size) * factor;

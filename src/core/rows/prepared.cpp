@@ -20,8 +20,9 @@ double DistanceRule::before_scaling(double distance) const {
 }
 
 double DistanceRule::after_scaling(double before) const {
-  return std::nextafter(a_little_more((before * undo_.first) * undo_.second),
-                        std::numeric_limits<double>::infinity());
+  return std::nextafter(
+      a_little_more((before * undo_.scale.first) * undo_.scale.second),
+      std::numeric_limits<double>::infinity());
 }
 
 void RowReader::make(Place place, double* out) {

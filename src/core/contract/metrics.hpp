@@ -207,8 +207,12 @@ struct AlleleTable : RawMetric {
     const double a = of_one * count_a, b = of_one * count_b;
     const double low = a < b ? a : b, high = a < b ? b : a;
     const double share = (1.0 / (t.copies * t.copies)) * one_by_samples * both;
-    return t.multiplier * share * (1.0 - t.parameter * low) *
-           (1.0 - t.parameter * high);
+    return t.multiplier * share * weight(low, t) * weight(high, t);
+  }
+  /// 1 - parameter * frequency. The product is rounded first, as CoMet's is, so
+  /// it must not become part of a fused operation.
+  FSKNN_HD static double weight(double frequency, const TableTerms& t) {
+    return 1.0 - fma(t.parameter, frequency, 0.0);
   }
   /// The entry of the counted (1) or the other (0) alleles of both rows, where
   /// `both` is the rows' sum of products.

@@ -21,9 +21,9 @@ struct Chunk {
   const double* columns = nullptr;      ///< [num_columns x padded], row-major
   const double* column_sums = nullptr;  ///< [num_columns]
   std::int64_t num_rows = 0, num_columns = 0;
-  std::int64_t padded = 0;           ///< features, a multiple of 8
-  LastStep undo;  ///< takes off the matrix's scaling
-  double* distances = nullptr;       ///< out: [num_rows x stride], row-major
+  std::int64_t padded = 0;      ///< features, a multiple of 8
+  LastStep undo;                ///< takes off the matrix's scaling
+  double* distances = nullptr;  ///< out: [num_rows x stride], row-major
   std::int64_t stride = 0;
   /// out: the transpose, [num_columns x turned_stride], row-major; null: not
   /// requested.

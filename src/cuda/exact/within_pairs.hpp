@@ -64,8 +64,8 @@ struct PairsToRerank {
   const double* columns = nullptr;      ///< [.. x padded], by column place
   const double* column_sums = nullptr;  ///< by column place
   std::int64_t padded = 0;
-  LastStep undo;  ///< takes off the matrix's scaling
-  PairsWithin within;                ///< with room for all
+  LastStep undo;       ///< takes off the matrix's scaling
+  PairsWithin within;  ///< with room for all
 };
 void start_reranking_pairs(const MetricEntry& metric, const PairsToRerank& step,
                            cudaStream_t stream);

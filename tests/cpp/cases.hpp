@@ -8,7 +8,20 @@
 #include <string>
 #include <vector>
 
+#include "core/contract/metric.hpp"
 #include "core/rows/source.hpp"
+
+/// All metrics except those of tables of alleles, whose rows are small whole
+/// numbers and whose entries need the number of samples (test_tables.cpp).
+inline const std::vector<fsknn::MetricEntry>& metrics_of_numbers() {
+  static const std::vector<fsknn::MetricEntry> some = [] {
+    std::vector<fsknn::MetricEntry> found;
+    for (const fsknn::MetricEntry& metric : fsknn::all_metrics())
+      if (!metric.is_table()) found.push_back(metric);
+    return found;
+  }();
+  return some;
+}
 
 struct Matrix {
   std::string name;

@@ -220,7 +220,7 @@ void check_found(const Matrix& m, const MetricEntry& metric, NumberForm form,
 }
 
 void check_matrix(const Matrix& hard) {
-  for (const MetricEntry& metric : all_metrics()) {
+  for (const MetricEntry& metric : metrics_of_numbers()) {
     if (!is_elementwise(metric)) continue;
     Matrix m = hard;
     std::vector<std::int64_t> skip;
@@ -273,7 +273,7 @@ TEST_CASE("the elementwise filter's bounds hold for near-empty rows") {
 }
 
 TEST_CASE("there is no bound of differences but for what is bounded by them") {
-  for (const MetricEntry& metric : all_metrics()) {
+  for (const MetricEntry& metric : metrics_of_numbers()) {
     INFO(metric.name);
     // Without tensor cores rows of bits are filtered as overlaps.
     const FilterKind kind =
@@ -307,7 +307,7 @@ TEST_CASE("sums of differences of whole numbers are exact at their ends") {
         32767);
   for (const NumberForm form :
        {NumberForm::byte_difference, NumberForm::word_difference})
-    for (const MetricEntry& metric : all_metrics()) {
+    for (const MetricEntry& metric : metrics_of_numbers()) {
       if (metric.filter != FilterKind::difference &&
           metric.filter != FilterKind::overlap)
         continue;

@@ -183,7 +183,7 @@ void check_all_pairs(const Matrix& hard, std::int64_t d,
 TEST_CASE("no pair is dropped at its own distance, and upper bounds hold") {
   for (const std::int64_t d : {1, 2, 13, 64})
     for (const Matrix& hard : filter_cases(96, d))
-      for (const MetricEntry& metric : all_metrics())
+      for (const MetricEntry& metric : metrics_of_numbers())
         check_all_pairs(hard, d, metric, bits_for(metric));
 }
 
@@ -207,7 +207,7 @@ TEST_CASE("the same of ranks with many ties, by each form that there is") {
 TEST_CASE("the same of rows far from 0, and of huge entries, by products") {
   for (const std::int64_t d : {1, 13, 64})
     for (const Matrix& hard : offset_cases(96, d))
-      for (const MetricEntry& metric : all_metrics())
+      for (const MetricEntry& metric : metrics_of_numbers())
         if (metric.filter == FilterKind::product)
           check_all_pairs(hard, d, metric, bits_for(metric));
 }
@@ -228,7 +228,7 @@ TEST_CASE("the same of rows of two values, from one feature to all but one") {
       for (std::int64_t f = 0; f < d; ++f)
         m.at(i, f) = (f + first) % d < set ? 1.0 : 0.0;
     }
-    for (const MetricEntry& metric : all_metrics()) {
+    for (const MetricEntry& metric : metrics_of_numbers()) {
       if (!metric.is_unit_dot()) continue;
       Prepared p;
       prepare(metric, m, 0, p);
@@ -242,7 +242,7 @@ TEST_CASE("the same of rows of two values, from one feature to all but one") {
 
 TEST_CASE("every instruction set sums and tests the same") {
   const Matrix m = normal("normal", 96, 37, 5);
-  for (const MetricEntry& metric : all_metrics()) {
+  for (const MetricEntry& metric : metrics_of_numbers()) {
     Matrix fit = m;
     if (metric.least_overlap != nullptr)
       for (double& x : fit.values) x = std::fabs(x);

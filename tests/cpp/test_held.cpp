@@ -114,7 +114,7 @@ TEST_CASE("held points answer every search as if it were the only one") {
 TEST_CASE("few queries are filtered once the points are packed") {
   const Matrix any = normal("normal", 150, 13, 5);
   const Matrix few_values = normal("queries", 4, 13, 31);
-  for (const MetricEntry& metric : all_metrics()) {
+  for (const MetricEntry& metric : metrics_of_numbers()) {
     const Matrix m = fit(metric, any), few = fit(metric, few_values);
     const Matrix far = times(few, 1e9);
     const auto points = m.source(), queries = few.source(),
@@ -181,7 +181,7 @@ TEST_CASE("queries that round worse than the points widen the slack") {
 
 TEST_CASE("held points are read once") {
   const Matrix m = normal("normal", 300, 20, 1);
-  for (const MetricEntry& metric : all_metrics()) {
+  for (const MetricEntry& metric : metrics_of_numbers()) {
     const Matrix fitting = fit(metric, m);
     const Matrix q = times(fit(metric, normal("queries", 60, 20, 2)), 0.5);
     const Counted points(fitting);
@@ -243,7 +243,7 @@ TEST_CASE("features are chosen for each search, in any order, any often") {
       {4, 4, 4, 1, 0, 1, 4, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 2},
       {}};
   const Matrix any = times(normal("normal", 150, 12, 5), 1e-3);
-  for (const MetricEntry& metric : all_metrics()) {
+  for (const MetricEntry& metric : metrics_of_numbers()) {
     Matrix m = fit(metric, any);
     // The largest entry is in a feature that is seldom chosen.
     m.at(7, 6) = 1e6;
@@ -342,7 +342,7 @@ TEST_CASE("rows that are made when read are the same rows on every path") {
   const Generated held(n, d, false), made(n, d, true);
   const Generated queries(45, d, true), few(6, d, true);
   const RowRange made_on_disk(made, 0, n, true);
-  for (const MetricEntry& metric : all_metrics()) {
+  for (const MetricEntry& metric : metrics_of_numbers()) {
     CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign));
     Request r;
     r.metric = &metric;

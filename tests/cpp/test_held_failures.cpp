@@ -48,7 +48,7 @@ Matrix fit(const MetricEntry& metric, Matrix m, double by) {
 }  // namespace
 
 TEST_CASE("after a search that failed, held points answer as before") {
-  for (const MetricEntry& metric : all_metrics()) {
+  for (const MetricEntry& metric : metrics_of_numbers()) {
     CAPTURE(std::string(metric.name) + " " + sign_name(metric.sign));
     const Matrix m = fit(metric, normal("normal", 150, 13, 5), 1.0);
     // The queries exceed the points' scale.

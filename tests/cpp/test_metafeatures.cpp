@@ -146,7 +146,7 @@ TEST_CASE("metafeatures have the neighbours of the same rows held") {
     m.at(7, f) = 3.0;
   }
   MetafeatureOrder order = all_four(20, 1);
-  for (const MetricEntry& metric : all_metrics()) {
+  for (const MetricEntry& metric : metrics_of_numbers()) {
     if (metric.least_overlap != nullptr) {
       for (double& x : m.values) x = std::fabs(x);
       order.num_operators = 3;

@@ -390,6 +390,10 @@ merge_directions <- function(columns, mode, num_vertices) {
   }
   kept <- order[first]
   merged <- lapply(columns, function(column) column[kept])
+  turned <- merged$from > merged$to
+  if (is.factor(merged$alleles)) {
+    merged$alleles[turned] <- turned_alleles(merged$alleles[turned])
+  }
   merged$from <- low[kept]
   merged$to <- high[kept]
   merged

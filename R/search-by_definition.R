@@ -185,7 +185,7 @@ distance_as_asked <- function(x, y, metric, sign, asked) {
     distance_over_common(x, y, metric, sign, asked$min_pairs)
   } else {
     naive_distance(
-      x, y, metric, sign, asked$table %||% default_allele_table(metric)
+      x, y, metric, sign, asked$allele_table %||% default_allele_table(metric)
     )
   }
 }

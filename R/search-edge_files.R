@@ -30,7 +30,8 @@ write_found_edges <- function(search, sink, call = caller_env()) {
   is_r <- has_correlation(search$options$metric)
   columns <- c(
     "from", "to", "distance", if (is_r) "correlation",
-    if (keeps_similarity(request$metric)) "similarity"
+    if (keeps_similarity(request$metric)) "similarity",
+    if (is_allele_table(request$metric)) "alleles"
   )
   found <- write_found(
     sink, columns, c("from", "to"), search$points$names,

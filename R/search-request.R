@@ -42,7 +42,7 @@ new_request <- function(k, options, skip = integer(), query_skip = integer(),
     progress = options$progress %||% FALSE,
     instruction_set = options$instruction_set %||% "auto"
   )
-  request$table <- options$allele_table
+  request$allele_table <- options$allele_table
   request
 }
 

@@ -65,7 +65,8 @@ some_names <- function(search) {
 # What knn_verify() needs of a request.
 verified_by <- c(
   "k", "na", "min_pairs", "skip", "query_skip", "query_self", "subset",
-  "weights", "adjust", "blocks", "within", "table"
+  "weights", "adjust", "blocks", "within",
+  "allele_table"
 )
 
 # The answer of a folder has no `started`: others may have done the work.

@@ -34,10 +34,15 @@ with_alleles <- function(found, search, call) {
     found$similarity[part] <- measured$similarity
     entry[part] <- measured$entry
   }
-  found$alleles <- factor(
-    c("00", "01", "10", "11")[entry + 1L], c("00", "01", "10", "11")
-  )
+  found$alleles <- factor(allele_pairs[entry + 1L], allele_pairs)
   found
+}
+
+allele_pairs <- c("00", "01", "10", "11")
+
+# Returns the alleles of pairs whose ends are exchanged.
+turned_alleles <- function(alleles) {
+  allele_pairs[c(1L, 3L, 2L, 4L)][as.integer(alleles)]
 }
 
 keeps_similarity <- function(metric) {

@@ -219,8 +219,8 @@ Request request_from(const Rcpp::List& request) {
   if (!Rf_isNull(request["k"])) r.k = Rcpp::as<int>(request["k"]);
   r.metric = &find_metric(Rcpp::as<std::string>(request["metric"]),
                           Rcpp::as<std::string>(request["sign"]));
-  if (request.containsElementNamed("table")) {
-    const Rcpp::NumericVector table = request["table"];
+  if (request.containsElementNamed("allele_table")) {
+    const Rcpp::NumericVector table = request["allele_table"];
     MetricEntry own = *r.metric;
     own.table.multiplier = table["multiplier"];
     own.table.parameter = table["parameter"];

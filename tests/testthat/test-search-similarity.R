@@ -309,3 +309,36 @@ test_that("edges of allele tables say which alleles go together", {
   expect_identical(as.character(of("d", "a")$alleles), "01")
   expect_identical(edges$distance, 1 - edges$similarity)
 })
+
+test_that("alleles follow the ends of edges, in all graphs and files", {
+  x <- withr::with_seed(2, matrix(
+    stats::rbinom(80 * 60, 2, stats::runif(80, 0.05, 0.9)), 80
+  ))
+  rownames(x) <- paste0("rs", 1:80)
+  all <- threshold_graph(x, 0, "ccc", backend = "cpu")
+  known <- rbind(
+    data.frame(all[c("from", "to")], alleles = as.character(all$alleles)),
+    data.frame(
+      from = all$to, to = all$from,
+      alleles = c("00", "10", "01", "11")[as.integer(all$alleles)]
+    )
+  )
+  expect_alleles <- function(edges) {
+    at <- match(paste(edges$from, edges$to), paste(known$from, known$to))
+    expect_identical(as.character(edges$alleles), known$alleles[at])
+  }
+  edges <- knn_graph(x, 4, "ccc", backend = "cpu")
+  expect_true(any(edges$alleles == "01") && any(edges$alleles == "10"))
+  expect_alleles(edges)
+  for (mode in c("union", "mutual")) {
+    expect_alleles(undirected_edges(edges, mode))
+    expect_alleles(igraph::as_data_frame(as_igraph(edges, mode = mode)))
+  }
+  expect_alleles(spanning_forest(edges))
+  expect_alleles(combine_graphs(edges, edges[1:9, ]))
+  file <- withr::local_tempfile(fileext = ".csv")
+  threshold_graph(x, 0.3, "ccc", file = file, backend = "cpu")
+  written <- utils::read.csv(file, colClasses = c(alleles = "character"))
+  expect_gt(nrow(written), 100)
+  expect_alleles(written)
+})

@@ -112,32 +112,24 @@ each_row <- function(x, y, fun) {
   result
 }
 
-# Returns the largest entry of each pair's table, which is counted allele by
-# allele: sample s has the alleles p[s] > 0, p[s] > 1 at one locus, and q
-# likewise. `copies` is the number of alleles of a sample at a locus.
+# Returns the largest entry of each pair's table. A sample adds a pair of alleles
+# to an entry for each of its alleles of this kind at one locus and each at the
+# other. `copies` is the number of alleles of a sample at a locus.
 largest_of_tables <- function(x, y, copies, table) {
-  each_row(x, y, function(p, q) {
-    alleles <- seq_len(copies) - 1
-    largest <- rep(-Inf, ncol(q))
-    for (one in 0:1) {
-      for (other in 0:1) {
-        share <- 0
-        for (i in alleles) {
-          for (j in alleles) {
-            share <- share +
-              colMeans(((p > i) == one) & ((q > j) == other)) / copies^2
-          }
-        }
-        of_p <- mean(p) / copies
-        of_q <- colMeans(q) / copies
-        value <- table[["multiplier"]] * share *
-          (1 - table[["parameter"]] * (if (one) of_p else 1 - of_p)) *
-          (1 - table[["parameter"]] * (if (other) of_q else 1 - of_q))
-        largest <- pmax(largest, value)
-      }
+  alleles <- function(rows, counted) if (counted) rows + 0 else copies - rows
+  weight <- function(rows, counted) {
+    1 - table[["parameter"]] * rowMeans(alleles(rows, counted)) / copies
+  }
+  largest <- -Inf
+  for (one in c(FALSE, TRUE)) {
+    for (other in c(FALSE, TRUE)) {
+      pairs <- tcrossprod(alleles(x, one), alleles(y, other))
+      value <- table[["multiplier"]] * pairs / (copies^2 * ncol(x)) *
+        outer(weight(x, one), weight(y, other))
+      largest <- pmax(largest, value)
     }
-    largest
-  })
+  }
+  largest
 }
 
 # Returns rows of length 1 whose products are biweight midcorrelations. The

@@ -42,7 +42,7 @@ row_for <- function(metric, verb, call) {
 `%||%` <- function(a, b) if (is.null(a) || length(a) == 0) b else a
 
 found <- knn_search(x, 10, "ccc", backend = backend)
-stopifnot(knn_verify(found, x)$agree)
+stopifnot(knn_verify(found, x, n = 20)$agree)
 threshold <- 1 - min(found$distance[, 10])
 values <- list(ccc = x, duo = present, euclidean = x, inner_product = x)
 rows <- lapply(names(values), function(metric) {

@@ -36,6 +36,7 @@ near_empty <- function(x, tiny) {
 many <- matrix(sin(seq_len(4200 * 70)^1.5), 4200)
 elementwise <- c("manhattan", "chebyshev", "proportional")
 suited <- function(x, metric) if (metric == "proportional") abs(x) + 1e-3 else x
+alleles <- list(ccc = pmax(floor(2 * many) + 1, 0), duo = (many > 0.6) + 0)
 
 parts <- list(
   # Both paths, few features and several stretches of them, stages, queries,
@@ -201,8 +202,16 @@ parts <- list(
     }
     options(fsknn.instruction_set = "auto")
   },
-  # The filter by common bits.
+  # The filters by common bits, and by bits of alleles.
   bits = function() {
+    for (metric in names(alleles)) {
+      x <- alleles[[metric]]
+      graph(x, 5, metric)
+      graph(x[, rep(1:70, 20)], 20, metric)
+      queries(x, x[1:300, ], 5, metric)
+      threshold_graph(x, 0.7, metric)
+      graph(x[rep(1:14, 300), ], 5, metric)
+    }
     few <- (many > 0.6) + 0
     few[cbind(seq_len(nrow(few)), 1:70)] <- 1
     wide <- few[, rep(1:70, 20)]
@@ -365,6 +374,7 @@ parts <- list(
     few[1:30, ] <- few[rep(1, 30), ]
     for (metric in c("manhattan", "proportional")) ways(x, metric)
     for (metric in c("euclidean", "pearson")) ways(few, metric)
+    for (metric in names(alleles)) ways(alleles[[metric]], metric)
     ways(replace(few, cbind(c(11, 4000), 3), 2), "euclidean")
   },
   # Rows that the device makes: metafeatures and latent rows, by numbers too,

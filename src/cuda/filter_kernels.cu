@@ -8,5 +8,6 @@
 #include "cuda/filter/half_unit_rows.cu"
 #include "cuda/filter/start_elementwise.cu"
 #include "cuda/filter/start_pairs.cu"
+#include "cuda/filter/table_filter.cu"
 #include "cuda/filter/two_value_filter.cu"
 #include "cuda/filter/whole_filter.cu"

@@ -1345,7 +1345,7 @@ TEST_CASE("an accumulation or a filter that nobody knows is refused") {
     };
     for (const FilterKind filter :
          {FilterKind::product, FilterKind::difference, FilterKind::largest,
-          FilterKind::overlap, FilterKind::bits}) {
+          FilterKind::overlap, FilterKind::bits, FilterKind::table}) {
       other.filter = filter;
       if (bound(metric.filter) == bound(filter))
         CHECK_NOTHROW(check_metric(other));
@@ -1356,6 +1356,31 @@ TEST_CASE("an accumulation or a filter that nobody knows is refused") {
   PlanInput in = input(100000, 295, 20, 1);
   in.filter = static_cast<FilterKind>(99);
   CHECK_THROWS_AS(plan_cuda(in, modern(80e9)), std::logic_error);
+}
+
+TEST_CASE("counts of alleles are bits where tensor cores count them") {
+  using fsknn::cuda::NumberForm;
+  using fsknn::cuda::RowsInForm;
+  GpuFacts gpus = modern(80e9);
+  PlanInput in = input(100000, 1000, 20, 1);
+  in.filter = fsknn::FilterKind::table;
+  gpus.capability = 80;
+  CHECK(shape_held(in, gpus).rows.form == NumberForm::allele);
+  CHECK(shape_in_panels(in, gpus).rows.form == NumberForm::allele);
+  gpus.capability = 75;
+  CHECK(shape_held(in, gpus).rows.form == NumberForm::none);
+  gpus.capability = 90;
+  in.num_features = 524289;
+  CHECK(shape_held(in, gpus).rows.form == NumberForm::none);
+  // Four bits a sample, in words of 32 samples, for rows and for columns.
+  for (const std::int64_t d : {1, 31, 256, 257, 1000, 524288}) {
+    const RowsInForm rows(NumberForm::allele, false, d);
+    CHECK(rows.depth == fsknn::cuda::depth_of_codes(d, 4));
+    CHECK(rows.row_bytes == 4 * rows.depth);
+    CHECK(rows.depth >= fsknn::cuda::depth_of_codes(d, 1));
+    CHECK(rows.floats_a_slot == 4);
+    CHECK(rows.otherwise().form == NumberForm::none);
+  }
 }
 
 TEST_CASE("rows of length 1 may be centred where there is room") {

@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "core/contract/metrics.hpp"
+#include "core/contract/table_numbers.hpp"
 #include "core/search/brute.hpp"
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/search/engine.hpp"
+#include "cuda/filter/limits.hpp"
 #include "metric_cases.hpp"
 
 using namespace fsknn;
@@ -159,6 +161,50 @@ TEST_CASE("each request has its own number of samples and constants") {
     nearest = std::min(nearest, 1.0 - most);
   }
   CHECK(distance[0] == nearest);
+}
+
+// GPUs and CPUs test this, with the limits of GPUs.
+TEST_CASE("the largest entry in floats is within its error") {
+  std::uint64_t seed = 1;
+  const auto below = [&](double x) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return std::floor(static_cast<double>(seed >> 11) * 0x1p-53 * x);
+  };
+  for (const char* name : {"ccc", "duo"})
+    for (const double parameter : {0.0, 0.5, 2.0 / 3.0, 1.0})
+      for (const double multiplier : {1e-310, 1e-100, 4.5, 1e100, 1e300})
+        for (const double d : {1.0, 3.0, 1000.0, 524287.0, 2097151.0}) {
+          MetricEntry own = for_samples(find_metric(name, "signed"),
+                                        static_cast<std::int64_t>(d));
+          own.table.parameter = parameter;
+          own.table.multiplier = multiplier;
+          const TableTerms& t = own.table;
+          const double unit = unit_of_table(t), all = pairs_of_table(t);
+          cuda::SimilarityUnits units;
+          units.scale = 1.0 / unit;
+          units.error = kTableError * all;
+          for (int i = 0; i < 2000; ++i) {
+            const double most = t.copies * d;
+            // Rare alleles and the largest numbers, too.
+            double a = below(most + 1.0), b = below(most + 1.0);
+            if (i % 3 == 0) a = std::min(most, below(3.0));
+            if (i % 5 == 0) b = most - std::min(most, below(3.0));
+            const double least = std::max(0.0, t.copies * (a + b) - all);
+            const double largest = t.copies * std::min(a, b);
+            double both = least + below(largest - least + 1.0);
+            if (i % 4 == 0) both = i % 8 == 0 ? least : largest;
+            const float found =
+                largest_of_table(static_cast<float>(both), table_numbers(t, a),
+                                 table_numbers(t, b));
+            const double similarity = own.similarity(both, a, b);
+            if (unit > 0x1p-1000 && unit < 0x1p900)
+              CHECK(std::fabs(found - similarity / unit) <=
+                    kTableError * all + 0x1p-40 * (similarity / unit));
+            const double limit = own.finish(both, a, b);
+            CHECK(found >= cuda::threshold_of_limit(own, DistanceRule(own, 0),
+                                                    units, limit));
+          }
+        }
 }
 
 // The filter computes entries in floats, here of alleles that are rare, common,

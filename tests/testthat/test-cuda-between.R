@@ -48,8 +48,7 @@ test_that("GPUs find between two blocks what the CPU finds", {
       x, 7, a, b,
       metric = metric, sign = sign, constant = "isolate", label = label
     )
-    # GPUs have no filter for tables of alleles.
-    if (has_filter(metric) && !fsknn:::is_allele_table(metric)) {
+    if (has_filter(metric)) {
       expect_true(found$stats$filtered, label = label)
       # Each pair is filtered once.
       expect_lte(found$stats$pairs_filtered, 600 * 800)

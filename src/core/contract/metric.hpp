@@ -87,9 +87,10 @@ struct MetricEntry {
 };
 
 /// Whether they are the same metric with the same constants, for any samples.
+/// A metric's entry for wide data, which has no filter, is another.
 inline bool is_same_metric(const MetricEntry& a, const MetricEntry& b) {
   return std::string_view(a.name) == b.name && a.sign == b.sign &&
-         a.table.multiplier == b.table.multiplier &&
+         a.filter == b.filter && a.table.multiplier == b.table.multiplier &&
          a.table.parameter == b.table.parameter;
 }
 

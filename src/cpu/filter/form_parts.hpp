@@ -42,9 +42,6 @@ constexpr double kProductUnit = 0x1p440;
 // Rows of bits have at most this many features, so that their counts, and twice
 // these, are exact floats.
 constexpr std::int32_t kMostBits = 1 << 23;
-// Tables of alleles have at most four times as many pairs of alleles, so that
-// these, and their halves, are exact floats.
-constexpr double kMostTableSamples = 0x1p21;
 // The relative rounding error of the tests' own float arithmetic; see each
 // test.
 constexpr double kFloatSlack = 4e-6;

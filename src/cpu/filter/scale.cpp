@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/pieces.hpp"
+#include "core/contract/table_numbers.hpp"
 #include "core/search/plan.hpp"
 #include "cpu/filter/byte_unit.hpp"
 #include "cpu/filter/bytes_pay.hpp"

@@ -1,26 +1,14 @@
-// Tables of alleles (AlleleTable in core/contract/metrics.hpp). Rows of counts
-// are packed as they are, in 16 bits or in 8 where processors multiply bytes,
-// so that sums of products are the contract's. The test computes the largest
-// entry in floats. Let Z = C^2 d be the number of pairs of alleles in a table,
-// and let a row have n = C s counted alleles in pairs, and m = Z / 2 - n. With
-// the sum P, the four entries are
-//   P,  n_i - P,  n_j - P,  m_i + m_j + P.
-// They are multiples of 1/2 below 2^23, and exact in floats. With p the
-// parameter, the weight 1 - p f of an allele of the frequency f is (1 - p / 2)
-// times G for the counted allele, and (1 - p / 2) times 2 - G for the other. So
-// an entry's value is K times its number times two such weights, where
-//   K = multiplier (1 - p / 2)^2 / Z.
-// The vignette "proofs" has the proof of the error, in the section "Tables of
-// alleles".
+// Tables of alleles (core/contract/table_numbers.hpp). Rows of counts are
+// packed as they are, in 16 bits or in 8 where processors multiply bytes, so
+// that sums of products are the contract's. The test computes the largest entry
+// in floats (largest_entry() in kernels_body.hpp).
 
+#include "core/contract/table_numbers.hpp"
 #include "cpu/filter/form_parts.hpp"
 
 namespace fsknn {
 namespace cpu {
 namespace {
-
-/// An entry's error in the test, relative to Z.
-constexpr double kTableError = 0x1p-19;
 
 template <bool bytes>
 struct Table {
@@ -28,32 +16,24 @@ struct Table {
   static double no_slack(double, std::int64_t) { return 0.0; }
 
   static double pairs(const FilterScale& scale) {
-    const TableTerms& t = scale.table;
-    return t.copies * t.copies * t.samples;
+    return pairs_of_table(scale.table);
   }
-  /// K.
   static double unit(const FilterScale& scale) {
-    const double half = 1.0 - 0.5 * scale.table.parameter;
-    return scale.table.multiplier * (half * half) / pairs(scale);
+    return unit_of_table(scale.table);
   }
 
   /// first: n. second: m. third: G.
   static void pack_row(RowPacker& packer, FilterRows& rows, double row_sum,
                        std::int64_t place, double*) {
-    const TableTerms& t = packer.scale.table;
     if (bytes)
       packer.step[0] = byte_offset(static_cast<std::int64_t>(
           packer.quantise<8>(1.0, kLargestByte, 1).total));
     else
       packer.quantise(1.0, kLargestWhole);
-    const double n = t.copies * row_sum;
-    const double weight =
-        1.0 - t.parameter * (row_sum / (t.copies * t.samples));
-    rows.first[place] = as_bits(static_cast<float>(n));
-    rows.second[place] =
-        as_bits(static_cast<float>(0.5 * pairs(packer.scale) - n));
-    rows.third[place] =
-        as_bits(static_cast<float>(weight / (1.0 - 0.5 * t.parameter)));
+    const TableNumbers numbers = table_numbers(packer.scale.table, row_sum);
+    rows.first[place] = as_bits(numbers.counted);
+    rows.second[place] = as_bits(numbers.others);
+    rows.third[place] = as_bits(numbers.weight);
   }
 
   static std::int32_t keep_up_to(const FilterTerms& terms, double distance) {

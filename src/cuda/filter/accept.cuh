@@ -36,17 +36,18 @@ __device__ inline const float* row_thresholds(const PairWork& work) {
 }
 
 template <class Kind>
-__device__ inline float2 numbers_of_row(const PairWork& work,
+__device__ inline float3 numbers_of_row(const PairWork& work,
                                         std::int32_t row) {
   return {Kind::numbers > 0 ? __ldg(work.row_numbers[0] + row) : 0.0f,
-          Kind::numbers > 1 ? __ldg(work.row_numbers[1] + row) : 0.0f};
+          Kind::numbers > 1 ? __ldg(work.row_numbers[1] + row) : 0.0f,
+          Kind::numbers > 2 ? __ldg(work.row_numbers[2] + row) : 0.0f};
 }
 
 /// The numbers of a thread's rows that accept() needs.
 template <class Kind, int rows>
 struct RowNumbers {
   float threshold[rows];
-  float2 number[rows];
+  float3 number[rows];
 
   __device__ RowNumbers(const PairWork& work, std::int32_t row0) {
 #pragma unroll
@@ -62,11 +63,12 @@ struct RowNumbers {
 template <class Kind>
 struct ColumnNumbers {
   const float* threshold;
-  const float* number[2];
+  const float* number[kMostNumbers];
 
-  __device__ float2 numbers_of(int column) const {
+  __device__ float3 numbers_of(int column) const {
     return {Kind::numbers > 0 ? number[0][column] : 0.0f,
-            Kind::numbers > 1 ? number[1][column] : 0.0f};
+            Kind::numbers > 1 ? number[1][column] : 0.0f,
+            Kind::numbers > 2 ? number[2][column] : 0.0f};
   }
 };
 
@@ -129,7 +131,7 @@ __device__ inline void write_nearest(
   const auto value_of = [&](int bit, int i) {
     const int at = bit % in_group / 2 * 4 + 2 * i + bit % 2;
     return Kind::similarity(Kind::value(pairs.value(bit / in_group, at)),
-                            float2(), float2());
+                            float3(), float3());
   };
   unsigned are_there[2] = {0, 0};
 #pragma unroll
@@ -240,8 +242,8 @@ struct MetPair {
     c = column;
     const float row_threshold = __ldg(row_thresholds<Kind>(work) + r);
     column_threshold = of_columns.threshold[across];
-    const float2 of_row = numbers_of_row<Kind>(work, r);
-    const float2 of_column = of_columns.numbers_of(across);
+    const float3 of_row = numbers_of_row<Kind>(work, r);
+    const float3 of_column = of_columns.numbers_of(across);
     if constexpr (Kind::in_one_list) {
       return Kind::reaches(value, of_row, of_column,
                            fminf(row_threshold, column_threshold))
@@ -407,7 +409,7 @@ __device__ inline void accept(const PairWork& work, const Pairs& pairs,
   constexpr int groups_loaded =
       (Kind::numbers > 0 ? 4 : 8) / Pairs::column_pairs;
   float2 threshold[groups_loaded][Pairs::column_pairs];
-  float2 number[2][groups_loaded][Pairs::column_pairs];
+  float2 number[kMostNumbers][groups_loaded][Pairs::column_pairs];
   unsigned mine = 0;  // groups in which this thread has a pair
 #pragma unroll
   for (int g = 0; g < Pairs::groups; ++g) {
@@ -434,9 +436,10 @@ __device__ inline void accept(const PairWork& work, const Pairs& pairs,
       const auto own = [&](const float2& two) {
         return at % 2 == 0 ? two.x : two.y;
       };
-      const float2 column = {
+      const float3 column = {
           Kind::numbers > 0 ? own(number[0][g % turn][p]) : 0.0f,
-          Kind::numbers > 1 ? own(number[1][g % turn][p]) : 0.0f};
+          Kind::numbers > 1 ? own(number[1][g % turn][p]) : 0.0f,
+          Kind::numbers > 2 ? own(number[2][g % turn][p]) : 0.0f};
       // Compares with each row's own threshold. Using the lowest of the
       // thread's rows for all saves a minimum, but lets many more pairs pass:
       // Euclidean graphs took a third longer (H200, n = 100,000, d = 295).

@@ -7,7 +7,7 @@
 // whole numbers become thermometer codes (core/base/small_numbers.hpp), whose
 // common bits are sums of minima: code_filter.cu. Rows of length 1 with two
 // values each (rows of 0 and 1 under correlations and cosine):
-// two_value_filter.cu.
+// two_value_filter.cu. Counts of alleles: table_filter.cu.
 
 #include <memory>
 
@@ -23,6 +23,8 @@ std::unique_ptr<PairFilter> make_code_filter(const MetricEntry& metric,
                                              const RowsInForm& rows);
 std::unique_ptr<PairFilter> make_two_value_filter(const MetricEntry& metric,
                                                   const RowsInForm& rows);
+std::unique_ptr<PairFilter> make_table_filter(const MetricEntry& metric,
+                                              const RowsInForm& rows);
 
 }  // namespace cuda
 }  // namespace fsknn

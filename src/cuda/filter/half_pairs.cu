@@ -89,6 +89,15 @@ void start_bit_pairs(BitSimilarity similarity, Sign sign, const HalfWork& work,
     start(std::integral_constant<MetFor, MetFor::rows>());
 }
 
+void start_table_pairs(const HalfWork& work, cudaStream_t stream) {
+  if (work.pairs.count != nullptr)
+    start_kind<TableKind<MetFor::pairs>>(work, stream);
+  else if (work.jobs.symmetric)
+    start_kind<TableKind<MetFor::both>>(work, stream);
+  else
+    start_kind<TableKind<MetFor::rows>>(work, stream);
+}
+
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream) {
   const auto start = [&](auto met_for, auto deep) {
     constexpr MetFor whom = decltype(met_for)::value;

@@ -99,6 +99,9 @@ enum class BitSimilarity { overlap, difference, product };
 void start_bit_pairs(BitSimilarity similarity, Sign sign, const HalfWork& work,
                      cudaStream_t stream);
 
+/// Filters pairs of rows of alleles in the same way (table_filter.cu).
+void start_table_pairs(const HalfWork& work, cudaStream_t stream);
+
 /// Numbers of rows, where present, are factors (half_bound.hpp).
 void start_half_filter(Sign sign, const HalfWork& work, cudaStream_t stream);
 

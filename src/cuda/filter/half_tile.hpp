@@ -68,14 +68,17 @@ struct TiledRows {
 };
 using HalfRows = TiledRows<__half, NumberForm::half>;
 
+/// The numbers that a slot may have besides its row.
+constexpr int kMostNumbers = 3;
+
 /// Some jobs of one round, without the rows.
 struct PairWork {
   /// [column slots] 0 for padding; not read where jobs.symmetric.
   const float* column_there = nullptr;
   /// [row slots], [column slots] numbers of rows of bits, as many as the kind
   /// of pairs has.
-  const float* row_numbers[2] = {};
-  const float* column_numbers[2] = {};
+  const float* row_numbers[kMostNumbers] = {};
+  const float* column_numbers[kMostNumbers] = {};
   CandidateLists lists;
   CandidatePairs pairs;  ///< see FilterWork
   FilterJobs jobs;

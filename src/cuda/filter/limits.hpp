@@ -23,7 +23,7 @@ struct SimilarityUnits {
 inline LimitOf limits_are_of(const MetricEntry& metric,
                              const SimilarityUnits& units) {
   if (units.near_rows) return LimitOf::near_rows;
-  if (metric.is_unit_dot()) return LimitOf::unit;
+  if (metric.is_unit_dot() || metric.is_table()) return LimitOf::unit;
   switch (metric.filter) {
     case FilterKind::product:
       return metric.accumulation == Accumulation::dot

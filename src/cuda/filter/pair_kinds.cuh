@@ -4,6 +4,7 @@
 // similarity of a sum, and when it reaches a threshold.
 
 #include "core/contract/metric.hpp"
+#include "core/contract/table_numbers.hpp"
 #include "cuda/filter/bit_bound.hpp"
 
 namespace fsknn {
@@ -38,10 +39,10 @@ struct PairKind {
     if (sign == Sign::absolute) return fabsf(r);
     return sign == Sign::negative ? -r : r;
   }
-  __device__ static float similarity(float r, float2, float2) {
+  __device__ static float similarity(float r, float3, float3) {
     return similarity(r);
   }
-  __device__ static bool reaches(float r, float2, float2, float threshold) {
+  __device__ static bool reaches(float r, float3, float3, float threshold) {
     return similarity(r) >= threshold;
   }
 };
@@ -50,10 +51,10 @@ struct PairKind {
 template <MetFor met_for, bool deep>
 struct FactorPairKind : PairKind<Sign::signed_value, met_for, deep> {
   static constexpr int numbers = 1;
-  __device__ static float similarity(float r, float2 row, float2 column) {
+  __device__ static float similarity(float r, float3 row, float3 column) {
     return r * (row.x * column.x);
   }
-  __device__ static bool reaches(float r, float2 row, float2 column,
+  __device__ static bool reaches(float r, float3 row, float3 column,
                                  float threshold) {
     return similarity(r, row, column) >= threshold;
   }
@@ -69,10 +70,10 @@ struct BitKind {
   static constexpr bool in_one_list = met_for == MetFor::pairs;
   static constexpr bool deep = false;
   __device__ static float value(int common) { return as_count(common); }
-  __device__ static float similarity(float common, float2 row, float2 column) {
+  __device__ static float similarity(float common, float3 row, float3 column) {
     return overlap_of(common, row.x + column.x);
   }
-  __device__ static bool reaches(float common, float2 row, float2 column,
+  __device__ static bool reaches(float common, float3 row, float3 column,
                                  float threshold) {
     return reaches_overlap(common, row.x + column.x, threshold);
   }
@@ -81,10 +82,10 @@ struct BitKind {
 /// Compares them by difference.
 template <MetFor met_for>
 struct BitDifferenceKind : BitKind<met_for> {
-  __device__ static float similarity(float common, float2 row, float2 column) {
+  __device__ static float similarity(float common, float3 row, float3 column) {
     return closeness_of(common, row.x + column.x);
   }
-  __device__ static bool reaches(float common, float2 row, float2 column,
+  __device__ static bool reaches(float common, float3 row, float3 column,
                                  float threshold) {
     return reaches_closeness(common, row.x + column.x, threshold);
   }
@@ -94,13 +95,29 @@ struct BitDifferenceKind : BitKind<met_for> {
 template <Sign sign, MetFor met_for>
 struct BitProductKind : BitKind<met_for> {
   static constexpr int numbers = 2;
-  __device__ static float similarity(float common, float2 row, float2 column) {
+  __device__ static float similarity(float common, float3 row, float3 column) {
     return PairKind<sign, met_for, false>::similarity(
         product_of({row.x, row.y}, {column.x, column.y}, common));
   }
-  __device__ static bool reaches(float common, float2 row, float2 column,
+  __device__ static bool reaches(float common, float3 row, float3 column,
                                  float threshold) {
     return similarity(common, row, column) >= threshold;
+  }
+};
+
+/// For rows of alleles (table_filter.cu): compares the largest entries of their
+/// tables. The sum of the bits is the pair's sum of products.
+template <MetFor met_for>
+struct TableKind : BitKind<met_for> {
+  static constexpr int numbers = 3;
+  __device__ static float value(int sum) { return static_cast<float>(sum); }
+  __device__ static float similarity(float sum, float3 row, float3 column) {
+    return largest_of_table(sum, {row.x, row.y, row.z},
+                            {column.x, column.y, column.z});
+  }
+  __device__ static bool reaches(float sum, float3 row, float3 column,
+                                 float threshold) {
+    return similarity(sum, row, column) >= threshold;
   }
 };
 

@@ -271,7 +271,8 @@ __device__ inline void filter_by_warps(const typename Form::Work& work,
           pairs.first_column;
       const ColumnNumbers<Kind> of_columns = {
           column_numbers<Kind>(work) + column0,
-          {work.column_numbers[0] + column0, work.column_numbers[1] + column0}};
+          {work.column_numbers[0] + column0, work.column_numbers[1] + column0,
+           work.column_numbers[2] + column0}};
       if (!Kind::symmetric && work.jobs.fill)
         write_all<Kind>(work, pairs, of_rows, of_columns, row0, column0, delta);
       else

@@ -286,7 +286,9 @@ __device__ inline void multiply_and_accept(const typename Form::Work& work,
           numbers + tile % HopperBlock::tiles * (layout.numbers_bytes / 4) +
           pairs.first_column;
       const ColumnNumbers<Kind> of_columns = {
-          of_tile, {of_tile + T::columns, of_tile + 2 * T::columns}};
+          of_tile,
+          {of_tile + T::columns, of_tile + 2 * T::columns,
+           of_tile + 3 * T::columns}};
       if constexpr (Kind::symmetric) {
         accept<Kind>(work, pairs, of_rows, of_columns, row0, column0, queue);
       } else {

@@ -52,13 +52,13 @@ const SearchRule& rule_of(FilteredSearch search) {
 
 bool any_filter(FilterKind filter) {
   switch (filter) {
-    case FilterKind::none:
-    case FilterKind::table: return false;
+    case FilterKind::none: return false;
     case FilterKind::product:
     case FilterKind::difference:
     case FilterKind::largest:
     case FilterKind::overlap:
-    case FilterKind::bits: return true;
+    case FilterKind::bits:
+    case FilterKind::table: return true;
   }
   throw_unknown("filter", static_cast<int>(filter));
 }
@@ -130,6 +130,7 @@ bool serves(const NumberFormEntry& entry, const FilterAsked& in,
     case NumberForm::none:
     case NumberForm::half:
     case NumberForm::bit:
+    case NumberForm::allele:
     case NumberForm::single: return true;
   }
   throw_unknown("number form", static_cast<int>(entry.form));
@@ -158,6 +159,7 @@ bool suits(const NumberFormEntry& entry, const FilterAsked& in,
              in.asked.numbers != FilterNumbers::float32;
     case NumberForm::none:
     case NumberForm::bit:
+    case NumberForm::allele:
     case NumberForm::single: return true;
   }
   throw_unknown("number form", static_cast<int>(entry.form));

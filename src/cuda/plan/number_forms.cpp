@@ -18,7 +18,7 @@ bool is_bounded(const MetricEntry& metric) {
   const Accumulation sum = metric.accumulation;
   switch (metric.filter) {
     case FilterKind::none: return true;
-    case FilterKind::table: return metric.is_table();  // on CPUs
+    case FilterKind::table: return metric.is_table();
     case FilterKind::product:
       return (sum == Accumulation::dot && !metric.is_table()) ||
              (metric.row_form == RowForm::raw &&
@@ -89,6 +89,7 @@ RowsInForm RowsInForm::otherwise() const {
     case NumberForm::none:
     case NumberForm::half:
     case NumberForm::bit:
+    case NumberForm::allele:
     case NumberForm::single: break;
   }
   if (!may_centre) return RowsInForm();
@@ -129,6 +130,11 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit_rows,
       break;
     case NumberForm::code:
       throw std::logic_error("codes are made by what may take their place");
+    case NumberForm::allele:
+      // The products of two bits by two, for two alleles of a sample.
+      sides = 2;
+      in_row *= 4;
+      break;
     case NumberForm::bit:
     case NumberForm::byte_difference:
     case NumberForm::word_difference:

@@ -16,11 +16,12 @@ namespace fsknn {
 namespace cuda {
 
 enum class NumberForm {
-  none,  ///< no filter: every pair in doubles
-  byte,  ///< whole numbers of 8 bits, whose products tensor cores sum
-  half,  ///< half-precision floats, whose products tensor cores sum
-  bit,   ///< a bit for each feature of rows of 0 and 1; tensor cores count
-  code,  ///< bits of small whole numbers, as many as the largest value
+  none,    ///< no filter: every pair in doubles
+  byte,    ///< whole numbers of 8 bits, whose products tensor cores sum
+  half,    ///< half-precision floats, whose products tensor cores sum
+  bit,     ///< a bit for each feature of rows of 0 and 1; tensor cores count
+  allele,  ///< bits of counts of alleles, as many as their products need
+  code,    ///< bits of small whole numbers, as many as the largest value
   byte_difference,  ///< whole numbers of 8 bits, whose differences are summed
   word_difference,  ///< the same with 16 bits
   single            ///< the same with single-precision floats
@@ -80,6 +81,8 @@ inline constexpr NumberFormEntry kNumberForms[] = {
      one_filter(FilterKind::product), 2, 1, 64, 1, 2, true, 262144, 75, 61440},
     {NumberForm::bit, FilterNumbers::bits, "common bits by tensor cores",
      one_filter(FilterKind::bits), 2, 16, 64, 1, 1, false, 524288, 80, 61440},
+    {NumberForm::allele, FilterNumbers::bits, "common alleles by tensor cores",
+     one_filter(FilterKind::table), 2, 16, 64, 1, 4, false, 524288, 80, 61440},
     {NumberForm::single, FilterNumbers::float32,
      "differences of single-precision floats",
      one_filter(FilterKind::difference) | one_filter(FilterKind::largest) |

@@ -25,7 +25,7 @@ StoredPoints::StoredPoints(const PointsToStore& asked, const Stream& stream)
     : source_(asked.points.source),
       weights_(asked.weights),
       covariates_(asked.covariates),
-      metric_(asked.metric),
+      metric_(*asked.metric),
       scale_(asked.prepare.scale),
       ids_(asked.points.order.id),
       num_threads_(asked.num_threads),
@@ -47,7 +47,8 @@ const PlacedPoints& PointStore::placed(const RowSource& points,
 
 bool StoredPoints::suits(const PointsToStore& asked) const {
   return source_ == asked.points.source && weights_ == asked.weights &&
-         covariates_ == asked.covariates && metric_ == asked.metric &&
+         covariates_ == asked.covariates &&
+         is_same_metric(metric_, *asked.metric) &&
          scale_.first == asked.prepare.scale.first &&
          scale_.second == asked.prepare.scale.second &&
          points_.sums.size() >= asked.num_places &&
@@ -81,7 +82,7 @@ void StoredPoints::make_form(const RowsInForm& rows, PowerOfTwo undo,
   // Points are shuffled, so the first of them are a sample.
   const FilterSample sample = {points_.prepared(), blocks.num_points, undo,
                                sought};
-  formed_ = FormedPoints::make(*metric_, rows, sample, points_.prepared(),
+  formed_ = FormedPoints::make(metric_, rows, sample, points_.prepared(),
                                slots(), blocks.num_slots(), stream);
   if (tree_ != nullptr && formed_.filter->rows().form != NumberForm::half) {
     // Only halves are compared by lists of blocks.

@@ -88,7 +88,7 @@ class StoredPoints {
   const RowSource* const source_;
   const std::shared_ptr<const SampleWeights> weights_;
   const std::shared_ptr<const SampleCovariates> covariates_;
-  const MetricEntry* const metric_;
+  const MetricEntry metric_;  ///< a request's own entry does not outlive it
   const PowerOfTwo scale_;
   const std::vector<std::int32_t> ids_;  ///< by place
   const int num_threads_;

@@ -1,0 +1,151 @@
+// Handles rows of allele counts, for the metrics of tables of alleles
+// (core/contract/table_numbers.hpp). Counts from 0 to `copies` become bits: for
+// one copy the count itself, for two whether it is at least 1 (t) and at least
+// 2 (u). A sum of products is then that of t t, t u, u t and u u, which tensor
+// cores count as common bits, exactly: a row has the words t t u u, a column t
+// u t u. Values that a pair's test needs follow from the row's sum. The
+// vignette "proofs" has the proof of the error, in the section "Tables of
+// alleles".
+
+#include <stdexcept>
+
+#include "core/contract/table_numbers.hpp"
+#include "cuda/device/check.hpp"
+#include "cuda/device/resources.hpp"
+#include "cuda/device/transfer.hpp"
+#include "cuda/device/warps.cuh"
+#include "cuda/filter/bit_pairs.hpp"
+#include "cuda/filter/half_pairs.hpp"
+
+namespace fsknn {
+namespace cuda {
+namespace {
+
+/// The numbers of slots: [4 x num_slots] whether it is a point, and the members
+/// of TableNumbers.
+struct TableValues {
+  float *there, *counted, *others, *weight;
+  explicit TableValues(const FilterRows& of)
+      : there(of.values),
+        counted(there + of.num_slots),
+        others(counted + of.num_slots),
+        weight(others + of.num_slots) {}
+};
+
+// One warp handles a row. In: prepared rows; slots [count]. Out: their words, a
+// half's 16 bits at a time; values [slots]; others: 1 if an entry is no count
+// of alleles. Grid: x over rows. Block: kThreads. Shared: none.
+__global__ void __launch_bounds__(kThreads)
+    pack_alleles(const TableTerms terms, const PreparedRows from,
+                 std::int64_t count, const std::int32_t* slots,
+                 const HalfRows rows, const HalfRows columns,
+                 const TableValues values, std::int64_t features, int* others) {
+  constexpr unsigned whole_warp = 0xffffffffu;
+  const std::int64_t row =
+      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  if (row >= count) return;
+  const std::int64_t slot = slots[row];
+  if (slot < 0) return;
+  const bool two = terms.copies > 1.0;
+  const int words = two ? 4 : 1;
+  bool other = false;
+  for (std::int64_t word = 0; word < rows.depth / 2; word += words) {
+    const std::int64_t f = word / words * kWarp + lane;
+    const double x = f < features ? from.rows[row * from.padded + f] : 0.0;
+    other |= !(x == 0.0 || x == 1.0 || (two && x == 2.0));
+    const unsigned t = __ballot_sync(whole_warp, x >= 1.0);
+    const unsigned u = __ballot_sync(whole_warp, x >= 2.0);
+    if (lane >= words || word + lane >= rows.depth / 2) continue;
+    const std::int64_t half = 2 * (word + lane);
+    *reinterpret_cast<unsigned*>(rows.at(slot, half)) = lane < 2 ? t : u;
+    if (two)
+      *reinterpret_cast<unsigned*>(columns.at(slot, half)) =
+          lane % 2 == 0 ? t : u;
+  }
+  if (other) *others = 1;
+  if (lane > 0) return;
+  const TableNumbers numbers = table_numbers(terms, from.sums[row]);
+  values.there[slot] = 1.0f;
+  values.counted[slot] = numbers.counted;
+  values.others[slot] = numbers.others;
+  values.weight[slot] = numbers.weight;
+}
+
+class TableFilter final : public PairFilter {
+ public:
+  TableFilter(const MetricEntry& metric, const RowsInForm& rows)
+      : PairFilter(rows), terms_(metric.table), tiles_(rows), others_(1) {
+    if (!(terms_.samples > 0.0))
+      throw std::logic_error("tables of alleles without samples");
+    if (terms_.copies == 1.0) {
+      tiles_.sides = 1;
+      tiles_.depth = depth_of_codes(rows.features, 1);
+    }
+    CUDA_CHECK(cudaMemset(others_.data(), 0, sizeof(int)));
+    CUDA_CHECK(cudaStreamSynchronize(nullptr));
+  }
+  std::int64_t row_bytes() const override {
+    return tiles_.depth * tiles_.sides * entry_of(rows_.form).bytes;
+  }
+  void start_rows(const PreparedRows& from, std::int64_t count,
+                  const std::int32_t* slots, const FilterRows& to,
+                  cudaStream_t stream) override {
+    if (count == 0) return;
+    const std::int64_t rows_a_block = kThreads / kWarp;
+    const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
+    pack_alleles<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
+        terms_, from, count, slots, tiled_halves(to, tiles_, 0),
+        tiled_halves(to, tiles_, tiles_.sides - 1), TableValues(to),
+        rows_.features, others_.data());
+    CUDA_CHECK(cudaGetLastError());
+  }
+  void set_errors(Cut& cut, const FilterRows&, const FilterRows&,
+                  const Stream& stream) override {
+    int others = 0;
+    download(&others, others_, 1, stream);
+    stream.wait();
+    // The caller has checked all values.
+    if (others != 0)
+      throw std::logic_error("rows of allele counts have other values");
+    cut.twice_error = 2.0 * error();
+    cut.row_slack = cut.column_slack = nullptr;
+  }
+  SimilarityUnits units(const Cut&, const Stream&) override {
+    return {1.0 / unit_of_table(terms_), error(), 0.0};
+  }
+  void start(const FilterWork& work, cudaStream_t stream) override {
+    const TableValues rows(work.rows), columns(work.columns);
+    HalfWork bits;
+    bits.rows = tiled_halves(work.rows, tiles_, 0);
+    bits.columns = tiled_halves(work.columns, tiles_, tiles_.sides - 1);
+    bits.column_there = columns.there;
+    bits.column_numbers[0] = columns.counted;
+    bits.column_numbers[1] = columns.others;
+    bits.column_numbers[2] = columns.weight;
+    bits.row_numbers[0] = rows.counted;
+    bits.row_numbers[1] = rows.others;
+    bits.row_numbers[2] = rows.weight;
+    bits.lists = work.lists;
+    bits.pairs = work.pairs;
+    bits.jobs = work.jobs;
+    start_table_pairs(bits, stream);
+  }
+
+ private:
+  double error() const { return kTableError * pairs_of_table(terms_); }
+
+  const TableTerms terms_;
+  RowsInForm tiles_;  ///< with the depth for this many copies
+  DeviceBuffer<int> others_;
+};
+
+}  // namespace
+
+std::unique_ptr<PairFilter> make_table_filter(const MetricEntry& metric,
+                                              const RowsInForm& rows) {
+  return std::unique_ptr<PairFilter>(new TableFilter(metric, rows));
+}
+
+}  // namespace cuda
+}  // namespace fsknn

@@ -112,21 +112,23 @@ each_row <- function(x, y, fun) {
   result
 }
 
-# Returns the largest entry of each pair's table. A sample adds a pair of alleles
-# to an entry for each of its alleles of this kind at one locus and each at the
-# other. `copies` is the number of alleles of a sample at a locus.
+# Returns the largest entry of each pair's table. A sample adds a pair of
+# alleles to an entry for each of its alleles of this kind at one locus and each
+# at the other. `copies` is the number of alleles of a sample at a locus.
 largest_of_tables <- function(x, y, copies, table) {
-  alleles <- function(rows, counted) if (counted) rows + 0 else copies - rows
+  x <- unname(x + 0)
+  y <- unname(y + 0)
+  alleles <- function(rows, counted) if (counted) rows else copies - rows
   weight <- function(rows, counted) {
     1 - table[["parameter"]] * rowMeans(alleles(rows, counted)) / copies
   }
-  largest <- -Inf
+  largest <- NULL
   for (one in c(FALSE, TRUE)) {
     for (other in c(FALSE, TRUE)) {
       pairs <- tcrossprod(alleles(x, one), alleles(y, other))
       value <- table[["multiplier"]] * pairs / (copies^2 * ncol(x)) *
         outer(weight(x, one), weight(y, other))
-      largest <- pmax(largest, value)
+      largest <- if (is.null(largest)) value else pmax(largest, value)
     }
   }
   largest

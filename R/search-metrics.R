@@ -62,8 +62,7 @@
 #' entries, it is the first of `"00"`, `"01"`, `"10"`, `"11"`.
 #'
 #' Missing genotypes are an error: CoMet's tables of common samples (`--sparse`)
-#' are not available. Nor are its triples of these metrics. GPUs compute each
-#' pair in double precision, without a filter.
+#' are not available. Nor are its triples of these metrics.
 #'
 #' @section Inner product:
 #' The distance of `"inner_product"` is minus the sum of the products of the two

@@ -108,7 +108,7 @@ struct Column {
 std::vector<Column> columns() {
   std::vector<Column> all;
   for (const fsknn::MetricEntry& metric : fsknn::all_metrics()) {
-    if (metric.filter == FilterKind::none || metric.is_table()) continue;
+    if (metric.filter == FilterKind::none) continue;
     Column column = {metric.name, {}};
     for (const Search& search : kSearches)
       column.cells.push_back(cell(search.search, metric.name));

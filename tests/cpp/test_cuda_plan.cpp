@@ -1364,22 +1364,30 @@ TEST_CASE("counts of alleles are bits where tensor cores count them") {
   GpuFacts gpus = modern(80e9);
   PlanInput in = input(100000, 1000, 20, 1);
   in.filter = fsknn::FilterKind::table;
-  gpus.capability = 80;
-  CHECK(shape_held(in, gpus).rows.form == NumberForm::allele);
-  CHECK(shape_in_panels(in, gpus).rows.form == NumberForm::allele);
-  gpus.capability = 75;
-  CHECK(shape_held(in, gpus).rows.form == NumberForm::none);
-  gpus.capability = 90;
-  in.num_features = 524289;
-  CHECK(shape_held(in, gpus).rows.form == NumberForm::none);
-  // Four bits a sample, in words of 32 samples, for rows and for columns.
+  for (const int alleles : {1, 2}) {
+    in.alleles = alleles;
+    const NumberForm form =
+        alleles == 1 ? NumberForm::allele : NumberForm::allele_pair;
+    in.num_features = 1000;
+    gpus.capability = 80;
+    CHECK(shape_held(in, gpus).rows.form == form);
+    CHECK(shape_in_panels(in, gpus).rows.form == form);
+    gpus.capability = 75;
+    CHECK(shape_held(in, gpus).rows.form == NumberForm::none);
+    gpus.capability = 90;
+    in.num_features = 524289;
+    CHECK(shape_held(in, gpus).rows.form == NumberForm::none);
+  }
+  // In words of 32 samples. Rows and columns of pairs differ.
   for (const std::int64_t d : {1, 31, 256, 257, 1000, 524288}) {
-    const RowsInForm rows(NumberForm::allele, false, d);
-    CHECK(rows.depth == fsknn::cuda::depth_of_codes(d, 4));
-    CHECK(rows.row_bytes == 4 * rows.depth);
-    CHECK(rows.depth >= fsknn::cuda::depth_of_codes(d, 1));
-    CHECK(rows.floats_a_slot == 4);
-    CHECK(rows.otherwise().form == NumberForm::none);
+    const RowsInForm one(NumberForm::allele, false, d);
+    CHECK(one.depth == fsknn::cuda::depth_of_codes(d, 1));
+    CHECK(one.row_bytes == 2 * one.depth);
+    const RowsInForm two(NumberForm::allele_pair, false, d);
+    CHECK(two.depth == fsknn::cuda::depth_of_codes(d, 4));
+    CHECK(two.row_bytes == 4 * two.depth);
+    CHECK(two.floats_a_slot == 4);
+    CHECK(two.otherwise().form == NumberForm::none);
   }
 }
 

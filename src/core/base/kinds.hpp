@@ -45,7 +45,7 @@ enum class FilterKind {
   largest,     ///< max |a - b|
   overlap,     ///< sum min(a, b) relative to the rows' sums
   bits,        ///< the same for rows of 0 and 1: the features that both have
-  table        ///< entries of a table of alleles, from sum a b; on CPUs only
+  table        ///< entries of a table of alleles, from sum a b
 };
 
 /// The correlations that count as near.

@@ -39,6 +39,12 @@ FSKNN_HD inline double unit_of_table(const TableTerms& t) {
   return t.multiplier * (half * half) / pairs_of_table(t);
 }
 
+/// The error of largest_of_table() as (1 - distance) / K. Distances are
+/// rounded, so that different similarities may have equal ones.
+FSKNN_HD inline double error_of_table(const TableTerms& t) {
+  return kTableError * pairs_of_table(t) + 0x1p-44 / unit_of_table(t);
+}
+
 FSKNN_HD inline TableNumbers table_numbers(const TableTerms& t, double sum) {
   const double n = t.copies * sum;
   const double weight = 1.0 - t.parameter * (sum / (t.copies * t.samples));

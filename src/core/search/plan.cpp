@@ -336,6 +336,7 @@ PlanInput plan_input(const Request& request, std::int64_t num_points,
   input.num_workers = request.num_threads;
   input.filter = request.metric->filter;
   input.unit_dot = request.metric->is_unit_dot();
+  input.alleles = static_cast<int>(request.metric->table.copies);
   input.squares =
       request.metric->accumulation == Accumulation::squared_difference;
   input.asked = asked_numbers(request);

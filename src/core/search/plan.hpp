@@ -42,6 +42,7 @@ struct PlanInput {
   FilterKind filter = FilterKind::product;  ///< as the metric declares
   bool unit_dot = false;        ///< a dot metric of rows of length 1
   bool squares = false;         ///< squared differences of raw rows
+  int alleles = 0;              ///< in a sample, for tables of them
   AskedNumbers asked;           ///< asked_numbers()
   bool all_pairs = false;       ///< asked_for_all_pairs()
   bool rows_made = false;       ///< points are made when read, and not held

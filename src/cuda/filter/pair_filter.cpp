@@ -20,7 +20,8 @@ std::unique_ptr<PairFilter> make_pair_filter(const MetricEntry& metric,
     case NumberForm::byte: return make_byte_filter(metric, rows);
     case NumberForm::half: return make_half_filter(metric, rows);
     case NumberForm::bit: return make_bit_filter(metric, rows);
-    case NumberForm::allele: return make_table_filter(metric, rows);
+    case NumberForm::allele:
+    case NumberForm::allele_pair: return make_table_filter(metric, rows);
     case NumberForm::code: return make_code_filter(metric, rows);
     case NumberForm::byte_difference:
     case NumberForm::word_difference: return make_whole_filter(metric, rows);

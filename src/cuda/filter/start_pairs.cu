@@ -31,10 +31,13 @@ PairLaunch pair_launch(const void* kernel, std::int64_t slab_bytes,
   constexpr int queue_bytes = WarpTile::threads / 32 * SpreadQueue::length *
                               static_cast<int>(sizeof(Found));
   constexpr int least_bytes = T::stage_bytes + queue_bytes;
-  static_assert(entry_of(NumberForm::half).shared_bytes == least_bytes &&
-                    entry_of(NumberForm::bit).shared_bytes == least_bytes &&
-                    entry_of(NumberForm::byte).shared_bytes == least_bytes,
-                "the plan knows what a device must have");
+  static_assert(
+      entry_of(NumberForm::half).shared_bytes == least_bytes &&
+          entry_of(NumberForm::bit).shared_bytes == least_bytes &&
+          entry_of(NumberForm::allele).shared_bytes == least_bytes &&
+          entry_of(NumberForm::allele_pair).shared_bytes == least_bytes &&
+          entry_of(NumberForm::byte).shared_bytes == least_bytes,
+      "the plan knows what a device must have");
   const int device = current_device();
   const int most =
       attribute_of(cudaDevAttrMaxSharedMemoryPerBlockOptin, device);

@@ -75,18 +75,12 @@ __global__ void __launch_bounds__(kThreads)
 class TableFilter final : public PairFilter {
  public:
   TableFilter(const MetricEntry& metric, const RowsInForm& rows)
-      : PairFilter(rows), terms_(metric.table), tiles_(rows), others_(1) {
-    if (!(terms_.samples > 0.0))
-      throw std::logic_error("tables of alleles without samples");
-    if (terms_.copies == 1.0) {
-      tiles_.sides = 1;
-      tiles_.depth = depth_of_codes(rows.features, 1);
-    }
+      : PairFilter(rows), terms_(metric.table), others_(1) {
+    if (!(terms_.samples > 0.0) ||
+        (terms_.copies > 1.0) != (rows.form == NumberForm::allele_pair))
+      throw std::logic_error("tables of other samples");
     CUDA_CHECK(cudaMemset(others_.data(), 0, sizeof(int)));
     CUDA_CHECK(cudaStreamSynchronize(nullptr));
-  }
-  std::int64_t row_bytes() const override {
-    return tiles_.depth * tiles_.sides * entry_of(rows_.form).bytes;
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,
@@ -95,8 +89,8 @@ class TableFilter final : public PairFilter {
     const std::int64_t rows_a_block = kThreads / kWarp;
     const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
     pack_alleles<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
-        terms_, from, count, slots, tiled_halves(to, tiles_, 0),
-        tiled_halves(to, tiles_, tiles_.sides - 1), TableValues(to),
+        terms_, from, count, slots, tiled_halves(to, rows_, 0),
+        tiled_halves(to, rows_, rows_.sides - 1), TableValues(to),
         rows_.features, others_.data());
     CUDA_CHECK(cudaGetLastError());
   }
@@ -108,17 +102,17 @@ class TableFilter final : public PairFilter {
     // The caller has checked all values.
     if (others != 0)
       throw std::logic_error("rows of allele counts have other values");
-    cut.twice_error = 2.0 * error();
+    cut.twice_error = 2.0 * error_of_table(terms_);
     cut.row_slack = cut.column_slack = nullptr;
   }
   SimilarityUnits units(const Cut&, const Stream&) override {
-    return {1.0 / unit_of_table(terms_), error(), 0.0};
+    return {1.0 / unit_of_table(terms_), error_of_table(terms_), 0.0};
   }
   void start(const FilterWork& work, cudaStream_t stream) override {
     const TableValues rows(work.rows), columns(work.columns);
     HalfWork bits;
-    bits.rows = tiled_halves(work.rows, tiles_, 0);
-    bits.columns = tiled_halves(work.columns, tiles_, tiles_.sides - 1);
+    bits.rows = tiled_halves(work.rows, rows_, 0);
+    bits.columns = tiled_halves(work.columns, rows_, rows_.sides - 1);
     bits.column_there = columns.there;
     bits.column_numbers[0] = columns.counted;
     bits.column_numbers[1] = columns.others;
@@ -133,10 +127,7 @@ class TableFilter final : public PairFilter {
   }
 
  private:
-  double error() const { return kTableError * pairs_of_table(terms_); }
-
   const TableTerms terms_;
-  RowsInForm tiles_;  ///< with the depth for this many copies
   DeviceBuffer<int> others_;
 };
 

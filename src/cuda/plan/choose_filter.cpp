@@ -127,10 +127,11 @@ bool serves(const NumberFormEntry& entry, const FilterAsked& in,
       return rule.bytes && in.unit && gpus.shared_bytes >= bytes_to_turn(in);
     case NumberForm::byte_difference:
     case NumberForm::word_difference: return rule.whole_differences;
+    case NumberForm::allele: return in.alleles == 1;
+    case NumberForm::allele_pair: return in.alleles == 2;
     case NumberForm::none:
     case NumberForm::half:
     case NumberForm::bit:
-    case NumberForm::allele:
     case NumberForm::single: return true;
   }
   throw_unknown("number form", static_cast<int>(entry.form));
@@ -160,6 +161,7 @@ bool suits(const NumberFormEntry& entry, const FilterAsked& in,
     case NumberForm::none:
     case NumberForm::bit:
     case NumberForm::allele:
+    case NumberForm::allele_pair:
     case NumberForm::single: return true;
   }
   throw_unknown("number form", static_cast<int>(entry.form));
@@ -193,6 +195,7 @@ FilterAsked::FilterAsked(FilteredSearch kind, const Request& request)
       filter(request.metric->filter),
       unit(request.metric->is_unit_dot()),
       squares(has_squares(*request.metric)),
+      alleles(static_cast<int>(request.metric->table.copies)),
       asked(asked_numbers(request)) {}
 
 FilterChoice choose_filter(const FilterAsked& in, const GpuFacts& gpus) {

@@ -34,6 +34,7 @@ struct FilterAsked {
   FilterKind filter = FilterKind::none;  ///< declared by the metric
   bool unit = false;                     ///< products of rows of length 1
   bool squares = false;                  ///< squared differences of raw rows
+  int alleles = 0;                       ///< in a sample, for tables of them
   std::int64_t num_points = 0;           ///< with which each row is compared
   std::int64_t num_rows = 0;
   std::int64_t num_features = 0;

@@ -62,6 +62,7 @@ FilterShape filter_shape(const PlanInput& in, const GpuFacts& gpus,
   asked.filter = in.filter;
   asked.unit = in.unit_dot;
   asked.squares = in.squares;
+  asked.alleles = in.alleles;
   asked.num_points = in.num_points;
   // Held points keep one form, which serves any number of queries.
   asked.num_rows =

@@ -90,6 +90,7 @@ RowsInForm RowsInForm::otherwise() const {
     case NumberForm::half:
     case NumberForm::bit:
     case NumberForm::allele:
+    case NumberForm::allele_pair:
     case NumberForm::single: break;
   }
   if (!may_centre) return RowsInForm();
@@ -130,12 +131,12 @@ RowsInForm::RowsInForm(NumberForm number_form, bool unit_rows,
       break;
     case NumberForm::code:
       throw std::logic_error("codes are made by what may take their place");
-    case NumberForm::allele:
-      // The products of two bits by two, for two alleles of a sample.
+    case NumberForm::allele_pair:
       sides = 2;
       in_row *= 4;
       break;
     case NumberForm::bit:
+    case NumberForm::allele:
     case NumberForm::byte_difference:
     case NumberForm::word_difference:
     case NumberForm::single: break;

@@ -20,8 +20,9 @@ enum class NumberForm {
   byte,    ///< whole numbers of 8 bits, whose products tensor cores sum
   half,    ///< half-precision floats, whose products tensor cores sum
   bit,     ///< a bit for each feature of rows of 0 and 1; tensor cores count
-  allele,  ///< bits of counts of alleles, as many as their products need
-  code,    ///< bits of small whole numbers, as many as the largest value
+  allele,  ///< a bit for each allele that is 0 or 1
+  allele_pair,  ///< counts of two alleles: a bit for each pair in a product
+  code,         ///< bits of small whole numbers, as many as the largest value
   byte_difference,  ///< whole numbers of 8 bits, whose differences are summed
   word_difference,  ///< the same with 16 bits
   single            ///< the same with single-precision floats
@@ -83,6 +84,9 @@ inline constexpr NumberFormEntry kNumberForms[] = {
      one_filter(FilterKind::bits), 2, 16, 64, 1, 1, false, 524288, 80, 61440},
     {NumberForm::allele, FilterNumbers::bits, "common alleles by tensor cores",
      one_filter(FilterKind::table), 2, 16, 64, 1, 4, false, 524288, 80, 61440},
+    {NumberForm::allele_pair, FilterNumbers::bits,
+     "common alleles by tensor cores", one_filter(FilterKind::table), 2, 16, 64,
+     1, 4, false, 524288, 80, 61440},
     {NumberForm::single, FilterNumbers::float32,
      "differences of single-precision floats",
      one_filter(FilterKind::difference) | one_filter(FilterKind::largest) |

@@ -1386,7 +1386,7 @@ TEST_CASE("counts of alleles are bits where tensor cores count them") {
     const RowsInForm two(NumberForm::allele_pair, false, d);
     CHECK(two.depth == fsknn::cuda::depth_of_codes(d, 4));
     CHECK(two.row_bytes == 4 * two.depth);
-    CHECK(two.floats_a_slot == 4);
+    CHECK(two.floats_a_slot == 6);
     CHECK(two.otherwise().form == NumberForm::none);
   }
 }

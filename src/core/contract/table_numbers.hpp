@@ -17,7 +17,7 @@
 
 namespace fsknn {
 
-/// The error of largest_of_table(), relative to Z.
+/// The error of an entry in floats on CPUs, relative to Z.
 constexpr double kTableError = 0x1p-19;
 /// From so many samples on, entries may not be exact floats.
 constexpr double kMostTableSamples = 0x1p21;
@@ -39,30 +39,17 @@ FSKNN_HD inline double unit_of_table(const TableTerms& t) {
   return t.multiplier * (half * half) / pairs_of_table(t);
 }
 
-/// The error of largest_of_table() as (1 - distance) / K. Distances are
-/// rounded, so that different similarities may have equal ones.
-FSKNN_HD inline double error_of_table(const TableTerms& t) {
-  return kTableError * pairs_of_table(t) + 0x1p-44 / unit_of_table(t);
+/// G, of a row with this sum.
+FSKNN_HD inline double weight_of_counted(const TableTerms& t, double sum) {
+  const double weight = 1.0 - t.parameter * (sum / (t.copies * t.samples));
+  return weight / (1.0 - 0.5 * t.parameter);
 }
 
 FSKNN_HD inline TableNumbers table_numbers(const TableTerms& t, double sum) {
   const double n = t.copies * sum;
-  const double weight = 1.0 - t.parameter * (sum / (t.copies * t.samples));
   return {static_cast<float>(n),
           static_cast<float>(0.5 * pairs_of_table(t) - n),
-          static_cast<float>(weight / (1.0 - 0.5 * t.parameter))};
-}
-
-/// The largest entry of the table of two rows with this sum of products, in
-/// units of K.
-FSKNN_HD inline float largest_of_table(float sum, const TableNumbers& a,
-                                       const TableNumbers& b) {
-  const float rest_a = 2.0f - a.weight, rest_b = 2.0f - b.weight;
-  const float both = sum * (a.weight * b.weight);
-  const float none = ((a.others + b.others) + sum) * (rest_a * rest_b);
-  const float one = (a.counted - sum) * (a.weight * rest_b);
-  const float other = (b.counted - sum) * (rest_a * b.weight);
-  return fmaxf(fmaxf(both, none), fmaxf(one, other));
+          static_cast<float>(weight_of_counted(t, sum))};
 }
 
 }  // namespace fsknn

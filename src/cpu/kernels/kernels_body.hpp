@@ -305,8 +305,8 @@ static inline F32 two_value_similarity(const std::int32_t* sums,
   return kTest == Test::two_values_negative ? opposite : s;
 }
 
-/// largest_of_table() of a row and 16 columns. first, second, third: the
-/// members of TableNumbers.
+/// The largest entries of the tables of a row and 16 columns, in units of K
+/// (table_numbers.hpp). first, second, third: the members of TableNumbers.
 static inline F32 largest_entry(const std::int32_t* sums, const Side& row,
                                 const Side& columns) {
   const F32 two = F32::all(2.0f), sum = to_float(I32::load(sums));

@@ -10,7 +10,7 @@
 //   rows of length 1    t = (1 - D) S,     |s - t| <= e of the returned
 //   distance
 //                       (half_unit_rows.cu), S = kSimilarityScale;
-//   tables of alleles   the same, S = 1 / K (core/contract/table_numbers.hpp);
+//   tables of alleles   the same, S = 2^-23 / K (table_bound.hpp);
 //   near rows of length 1, centred
 //                       t = -D S^2,        s >= t   (half_bound.hpp),
 //   raw distances       t = -(D S)^2 / 2,  s >= t   (half_bound.hpp; by bits

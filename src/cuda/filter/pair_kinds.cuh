@@ -4,8 +4,8 @@
 // similarity of a sum, and when it reaches a threshold.
 
 #include "core/contract/metric.hpp"
-#include "core/contract/table_numbers.hpp"
 #include "cuda/filter/bit_bound.hpp"
+#include "cuda/filter/table_bound.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -105,19 +105,18 @@ struct BitProductKind : BitKind<met_for> {
   }
 };
 
-/// For rows of alleles (table_filter.cu): compares the largest entries of their
-/// tables. The sum of the bits is the pair's sum of products.
+/// For rows of alleles (table_bound.hpp): compares the largest entries of their
+/// tables.
 template <MetFor met_for>
 struct TableKind : BitKind<met_for> {
   static constexpr int numbers = 3;
-  __device__ static float value(int sum) { return static_cast<float>(sum); }
-  __device__ static float similarity(float sum, float3 row, float3 column) {
-    return largest_of_table(sum, {row.x, row.y, row.z},
+  __device__ static float similarity(float common, float3 row, float3 column) {
+    return largest_of_table(common, {row.x, row.y},
                             {column.x, column.y, column.z});
   }
-  __device__ static bool reaches(float sum, float3 row, float3 column,
+  __device__ static bool reaches(float common, float3 row, float3 column,
                                  float threshold) {
-    return similarity(sum, row, column) >= threshold;
+    return similarity(common, row, column) >= threshold;
   }
 };
 

@@ -1,35 +1,31 @@
 // Handles rows of allele counts, for the metrics of tables of alleles
-// (core/contract/table_numbers.hpp). Counts from 0 to `copies` become bits: for
-// one copy the count itself, for two whether it is at least 1 (t) and at least
-// 2 (u). A sum of products is then that of t t, t u, u t and u u, which tensor
-// cores count as common bits, exactly: a row has the words t t u u, a column t
-// u t u. Values that a pair's test needs follow from the row's sum. The
-// vignette "proofs" has the proof of the error, in the section "Tables of
-// alleles".
+// (table_bound.hpp). Counts from 0 to `copies` become bits: for one copy the
+// count itself, for two whether it is at least 1 (t) and at least 2 (u). A sum
+// of products is then that of t t, t u, u t and u u, which tensor cores count
+// as common bits, exactly: a row has the words t t u u, a column t u t u.
 
 #include <stdexcept>
 
-#include "core/contract/table_numbers.hpp"
 #include "cuda/device/check.hpp"
 #include "cuda/device/resources.hpp"
 #include "cuda/device/transfer.hpp"
 #include "cuda/device/warps.cuh"
 #include "cuda/filter/bit_pairs.hpp"
 #include "cuda/filter/half_pairs.hpp"
+#include "cuda/filter/table_bound.hpp"
 
 namespace fsknn {
 namespace cuda {
 namespace {
 
-/// The numbers of slots: [4 x num_slots] whether it is a point, and the members
-/// of TableNumbers.
+/// The numbers of slots: [6 x num_slots] whether it is a point, then those as a
+/// row (two) and as a column (three).
 struct TableValues {
-  float *there, *counted, *others, *weight;
-  explicit TableValues(const FilterRows& of)
-      : there(of.values),
-        counted(there + of.num_slots),
-        others(counted + of.num_slots),
-        weight(others + of.num_slots) {}
+  float *there, *row[2], *column[3];
+  explicit TableValues(const FilterRows& of) : there(of.values) {
+    for (int at = 0; at < 2; ++at) row[at] = there + (1 + at) * of.num_slots;
+    for (int at = 0; at < 3; ++at) column[at] = there + (3 + at) * of.num_slots;
+  }
 };
 
 // One warp handles a row. In: prepared rows; slots [count]. Out: their words, a
@@ -65,11 +61,14 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (other) *others = 1;
   if (lane > 0) return;
-  const TableNumbers numbers = table_numbers(terms, from.sums[row]);
+  const TableRow own = table_row(terms, from.sums[row]);
+  const TableColumn other_side = table_column(terms, from.sums[row]);
   values.there[slot] = 1.0f;
-  values.counted[slot] = numbers.counted;
-  values.others[slot] = numbers.others;
-  values.weight[slot] = numbers.weight;
+  values.row[0][slot] = own.counted;
+  values.row[1][slot] = own.weight;
+  values.column[0][slot] = other_side.weight;
+  values.column[1][slot] = other_side.counted;
+  values.column[2][slot] = other_side.others;
 }
 
 class TableFilter final : public PairFilter {
@@ -106,7 +105,8 @@ class TableFilter final : public PairFilter {
     cut.row_slack = cut.column_slack = nullptr;
   }
   SimilarityUnits units(const Cut&, const Stream&) override {
-    return {1.0 / unit_of_table(terms_), error_of_table(terms_), 0.0};
+    return {1.0 / (unit_of_table(terms_) * kTableUnit), error_of_table(terms_),
+            0.0};
   }
   void start(const FilterWork& work, cudaStream_t stream) override {
     const TableValues rows(work.rows), columns(work.columns);
@@ -114,12 +114,9 @@ class TableFilter final : public PairFilter {
     bits.rows = tiled_halves(work.rows, rows_, 0);
     bits.columns = tiled_halves(work.columns, rows_, rows_.sides - 1);
     bits.column_there = columns.there;
-    bits.column_numbers[0] = columns.counted;
-    bits.column_numbers[1] = columns.others;
-    bits.column_numbers[2] = columns.weight;
-    bits.row_numbers[0] = rows.counted;
-    bits.row_numbers[1] = rows.others;
-    bits.row_numbers[2] = rows.weight;
+    for (int at = 0; at < 3; ++at) bits.column_numbers[at] = columns.column[at];
+    // A row has no third number, which is not used.
+    for (int at = 0; at < 3; ++at) bits.row_numbers[at] = rows.row[at % 2];
     bits.lists = work.lists;
     bits.pairs = work.pairs;
     bits.jobs = work.jobs;

@@ -83,10 +83,10 @@ inline constexpr NumberFormEntry kNumberForms[] = {
     {NumberForm::bit, FilterNumbers::bits, "common bits by tensor cores",
      one_filter(FilterKind::bits), 2, 16, 64, 1, 1, false, 524288, 80, 61440},
     {NumberForm::allele, FilterNumbers::bits, "common alleles by tensor cores",
-     one_filter(FilterKind::table), 2, 16, 64, 1, 4, false, 524288, 80, 61440},
+     one_filter(FilterKind::table), 2, 16, 64, 1, 6, false, 524288, 80, 61440},
     {NumberForm::allele_pair, FilterNumbers::bits,
      "common alleles by tensor cores", one_filter(FilterKind::table), 2, 16, 64,
-     1, 4, false, 524288, 80, 61440},
+     1, 6, false, 524288, 80, 61440},
     {NumberForm::single, FilterNumbers::float32,
      "differences of single-precision floats",
      one_filter(FilterKind::difference) | one_filter(FilterKind::largest) |

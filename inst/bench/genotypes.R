@@ -6,7 +6,8 @@
 # prints medians of three calls of knn_search() with k = 10, and of
 # threshold_graph(), under "ccc" and "duo", beside two other metrics of the same
 # sums of products. A comparison is a sample of a pair of SNPs. Each search
-# compares all pairs. A sample of the rows is compared with the definition
+# compares all pairs. "device" is the time of GPUs in the last call, as in
+# knn_stats(). A sample of the rows is compared with the definition
 # (knn_verify()).
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
@@ -34,13 +35,11 @@ row_for <- function(metric, verb, call) {
   stats <- knn_stats()
   data.frame(
     metric, verb, seconds = signif(seconds, 3),
-    device = signif(stats$seconds_device %||% NA, 3),
+    device = signif(stats$seconds[["device"]], 3),
     filter = if (isTRUE(stats$filtered)) stats$filter_form else "none",
     comparisons = signif(choose(snps, 2) * samples / seconds, 3)
   )
 }
-`%||%` <- function(a, b) if (is.null(a) || length(a) == 0) b else a
-
 found <- knn_search(x, 10, "ccc", backend = backend)
 stopifnot(knn_verify(found, x, n = 20)$agree)
 threshold <- 1 - min(found$distance[, 10])

@@ -21,10 +21,9 @@
 //  * G is off by 2.01 h and H by 4.01 h (a rounding more). n_j G_j and
 //    (Z - n_j) H_j are rounded once, from doubles: 2.01 h Z.
 //  * a is off by P times G's error and a rounding: 4.02 h Z. c adds the
-//  rounding
-//    of n_j G_j and of itself: 8.1 h Z. b is off by 4.01 h Z and a rounding,
-//    6.1 h Z, and d by that, the rounding of (Z - n_j) H_j and its own: 10.2 h
-//    Z.
+//    rounding of n_j G_j and of itself: 8.1 h Z.
+//  * b is off by 4.01 h Z and a rounding, 6.1 h Z, and d by that, the rounding
+//    of (Z - n_j) H_j and its own: 10.2 h Z.
 //  * G_i and H_i add twice that, their own errors times 2 Z, and a rounding of
 //    at most 4.01 h Z: 32.6 h Z in all, which is less than 2^-18 Z.
 // The products of tiny weights may underflow, which is less than 2^-100 Z.
@@ -39,7 +38,7 @@
 namespace fsknn {
 namespace cuda {
 
-/// The values of largest_of_table() are multiples of K this.
+/// The values of largest_of_table() are in units of K times this.
 constexpr double kTableUnit = 0x1p23;
 
 struct TableRow {
@@ -48,7 +47,7 @@ struct TableRow {
 };
 struct TableColumn {
   float weight;   ///< 2^126 G
-  float counted;  ///< n G, in units of 2^23
+  float counted;  ///< n G, in units of kTableUnit
   float others;   ///< (Z - n) H, in the same
 };
 

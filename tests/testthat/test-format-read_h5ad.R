@@ -58,7 +58,7 @@ test_that("what AnnData writes is read", {
     "rng = numpy.random.default_rng(2)",
     "names = ['c\u00e9ll %d' % i for i in range(12)]",
     "cells = anndata.AnnData(scipy.sparse.csc_matrix(",
-    "  rng.poisson(1, (12, 5)).astype('float32')), dtype='float32',",
+    "  rng.poisson(1, (12, 5)).astype('float32')),",
     "  obs=pandas.DataFrame(index=pandas.Index(names, name='barcode')))",
     "cells.obsm['single'] = rng.normal(size=(12, 3)).astype('float32')",
     "cells.obsm['whole'] = rng.integers(-9, 9, (12, 2))",

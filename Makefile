@@ -2,6 +2,8 @@
 #   make dev       compiles what changed and installs it into _build/library
 #   make check     the same, then the linters and tests of the files that changed
 #                  (SINCE=COMMIT: since then)
+#   make cpp-test  the C++ tests: NAME=test_lists for those of one file, CASE="merging*"
+#                  for those of one case
 #   make slowest   which source files take longest to compile
 #
 # From a clone:
@@ -28,13 +30,16 @@
 
 SHELL = /bin/sh
 
-.PHONY: dev check slowest demo test test-long test-gpu site lint sanitize coverage cluster install document clean
+.PHONY: dev check cpp-test slowest demo test test-long test-gpu site lint sanitize coverage cluster install document clean
 
 dev:
 	@sh tools/setup.sh dev && sh tools/build.sh dev
 
 check:
 	@sh tools/check.sh $(SINCE)
+
+cpp-test:
+	@sh tools/cpp-test.sh "$(NAME)" "$(CASE)"
 
 slowest:
 	@sh tools/slowest.sh

@@ -182,10 +182,10 @@ check_neighbour_options <- function(distance, options, call = caller_env()) {
     )
   }
   check_backend(options$backend %||% "auto", call)
-  told <- options
-  told$metric <- metric$name
-  told$backend <- "cpu"
-  told$devices <- NULL
-  check_options(told, call = call)
+  as_searched <- options
+  as_searched$metric <- metric$name
+  as_searched$backend <- "cpu"
+  as_searched$devices <- NULL
+  check_options(as_searched, call = call)
   options
 }

@@ -137,7 +137,7 @@ take_matrix.character <- function(x, input, arg = "x", call = caller_env()) {
 write_bin_points <- function(values, file, path, type, call) {
   write_bin_parts(file, path, dim(values), call, function(put) {
     at_once <- max(1, 2^22 / ncol(values))
-    for (rows in row_stretches(nrow(values), floor(at_once))) {
+    for (rows in row_ranges(nrow(values), floor(at_once))) {
       tile <- as_plain(values[rows, , drop = FALSE])
       put(type, array(as.double(tile), dim(tile)))
     }
@@ -232,13 +232,13 @@ write_ibin_file <- function(edges, file, path, distances, call) {
   size <- dim(nn$index)
   at_once <- max(1, floor(2^22 / size[[2]]))
   write_bin_parts(file, path, size, call, function(put) {
-    for (rows in row_stretches(size[[1]], at_once)) {
+    for (rows in row_ranges(size[[1]], at_once)) {
       block <- block_of_neighbours(nn, rows, call)
       check_right_neighbours(block, rows[[1]] - 1, call)
       put("ibin", block$index, shifted = TRUE)
     }
     if (distances %||% !is.null(nn$distance)) {
-      for (rows in row_stretches(size[[1]], at_once)) {
+      for (rows in row_ranges(size[[1]], at_once)) {
         put("fbin", as_plain(nn$distance[rows, , drop = FALSE]))
       }
     }

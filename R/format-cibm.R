@@ -48,7 +48,7 @@ write_cibm_file <- function(x, file, path, class, call) {
   write_whole_file(file, path, call = call, write = function(put) {
     put(c("<MicroarrayData>", paste(nrow(x), ncol(x), sep = "\t")))
     # Rows are written in blocks, because a matrix as text is many times larger.
-    for (rows in row_stretches(nrow(x), max(1, 5e5 %/% ncol(x)))) {
+    for (rows in row_ranges(nrow(x), max(1, 5e5 %/% ncol(x)))) {
       columns <- lapply(seq_len(ncol(x)), function(column) {
         number_text(x[rows, column])
       })
@@ -145,7 +145,7 @@ read_rows <- function(cibm, num_points, num_features) {
     abort_row(cibm, 1, num_features, num_values)
   }
   at_once <- max(1, 5e5 %/% num_features)
-  blocks <- lapply(row_stretches(num_rows, at_once), function(rows) {
+  blocks <- lapply(row_ranges(num_rows, at_once), function(rows) {
     scan_rows(cibm, rows, num_features) %||%
       split_rows(cibm, rows, num_features)
   })

@@ -92,7 +92,7 @@ as_bytes <- function(values, size, byte_order) {
 
 # Each range of rows has a few MB of values.
 comet_stretches <- function(rows, columns) {
-  row_stretches(rows, max(1, floor(2^20 / columns)))
+  row_ranges(rows, max(1, floor(2^20 / columns)))
 }
 
 check_comet_points <- function(num_points, least = 1, call = caller_env()) {
@@ -151,7 +151,7 @@ write_comet_metrics <- function(x, file, path, format, byte_order, call) {
   }
   count <- length(metrics$similarity)
   write_whole_bytes(file, path, call = call, write = function(put) {
-    for (rows in row_stretches(count, 2^18)) {
+    for (rows in row_ranges(count, 2^18)) {
       similarity <- metrics$similarity[rows]
       put(if (format == "comet_bytes") {
         as.raw(floor(255 * similarity))
@@ -359,7 +359,7 @@ tally_all <- function(what, num_points) {
 
 read_comet_records <- function(connection, count, num_way, num_points,
                                byte_order, file, call) {
-  parts <- lapply(row_stretches(count, 2^18), function(rows) {
+  parts <- lapply(row_ranges(count, 2^18), function(rows) {
     size <- 4L * (num_way + 1L)
     bytes <- matrix(
       read_comet_part(

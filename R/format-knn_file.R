@@ -10,7 +10,7 @@ write_knn_file <- function(edges, file, path, vertices, call) {
   check_knn_ends(from, to, points, call)
   write_whole_file(file, path, call = call, write = function(put) {
     put(sprintf("%d %d", length(points), nrow(edges)))
-    for (rows in row_stretches(length(from), 2e4)) {
+    for (rows in row_ranges(length(from), 2e4)) {
       put(sprintf("%d %d %f", from[rows] - 1L, to[rows] - 1L, weight[rows]))
     }
   })

@@ -218,7 +218,7 @@ read_h5_dense <- function(h5, name, size,
                           at_once = max(1, floor(2^22 / size[[2]]))) {
   x <- matrix(NA_real_, size[[1]], size[[2]])
   if (length(x) > 0) {
-    for (rows in row_stretches(size[[1]], at_once)) {
+    for (rows in row_ranges(size[[1]], at_once)) {
       block <- read_h5_block(h5, name, rows[[1]], c(length(rows), size[[2]]))
       x[rows, ] <- t(block)
     }

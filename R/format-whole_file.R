@@ -68,9 +68,9 @@ abort_unwritten <- function(file, words, call) {
 }
 
 # Splits rows into ranges of about `at_once`.
-row_stretches <- function(num_rows, at_once) {
-  lapply(seq_len(ceiling(num_rows / at_once)), function(stretch) {
-    seq.int((stretch - 1) * at_once + 1, min(stretch * at_once, num_rows))
+row_ranges <- function(num_rows, at_once) {
+  lapply(seq_len(ceiling(num_rows / at_once)), function(range) {
+    seq.int((range - 1) * at_once + 1, min(range * at_once, num_rows))
   })
 }
 

@@ -356,7 +356,7 @@ put_csv_rows <- function(put, columns, digits = 17L) {
     text[is.na(x)] <- NA
     text
   })
-  for (rows in row_stretches(length(columns[[1]]), 1e4)) {
+  for (rows in row_ranges(length(columns[[1]]), 1e4)) {
     put(cpp_csv_lines(lapply(columns, `[`, rows), digits))
   }
 }

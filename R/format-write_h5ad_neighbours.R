@@ -314,7 +314,7 @@ change_h5 <- function(path, change) {
 put_h5_distances <- function(h5, name, nn, call) {
   size <- if (is_knn_shards(nn)) nrow(nn) else num_rows_of(nn)
   at_once <- max(1, floor(2^22 / max(1, most_neighbours(nn))))
-  stretches <- row_stretches(size, at_once)
+  stretches <- row_ranges(size, at_once)
   entries <- function(rows) {
     places <- in_places(block_of_neighbours(nn, rows, call))
     there <- !is.na(places$index)

@@ -30,14 +30,14 @@ write_graphml <- function(put, points, links, ends, directed, digits,
     )
   ))
   number <- function(at) sprintf("%d", as.integer(at) - 1L)
-  for (rows in row_stretches(length(points[[1]]$values), 5e3)) {
+  for (rows in row_ranges(length(points[[1]]$values), 5e3)) {
     put(paste0(
       "    <node id=\"n", number(rows), "\">\n",
       graphml_data(points, rows, digits), yed_nodes(looks, rows),
       "    </node>"
     ))
   }
-  for (rows in row_stretches(nrow(ends), 5e3)) {
+  for (rows in row_ranges(nrow(ends), 5e3)) {
     put(paste0(
       "    <edge source=\"n", number(ends[rows, 1]), "\" target=\"n",
       number(ends[rows, 2]), "\">\n",
@@ -130,13 +130,13 @@ write_gml <- function(put, points, links, ends, directed, digits,
     paste("  directed", as.integer(directed))
   ))
   number <- function(at) sprintf("%d", as.integer(at) - 1L)
-  for (rows in row_stretches(length(points$name), 5e3)) {
+  for (rows in row_ranges(length(points$name), 5e3)) {
     put(paste0(
       "  node\n  [\n    id ", number(rows), "\n",
       gml_data(points, rows, digits), gml_node_graphics(looks, rows), "  ]"
     ))
   }
-  for (rows in row_stretches(nrow(ends), 5e3)) {
+  for (rows in row_ranges(nrow(ends), 5e3)) {
     put(paste0(
       "  edge\n  [\n    source ", number(ends[rows, 1]), "\n    target ",
       number(ends[rows, 2]), "\n", gml_data(links, rows, digits),

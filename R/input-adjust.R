@@ -118,13 +118,13 @@ is_date <- function(values) {
 # the request's `adjust`.
 fit_covariates <- function(search, x, weights, call = caller_env()) {
   options <- search$options
-  told <- options$adjust
-  if (is.null(told)) {
+  asked <- options$adjust
+  if (is.null(asked)) {
     return(NULL)
   }
   points <- search$points
-  covariates <- told$covariates %||%
-    read_covariates(told, x, points, options$input, call)
+  covariates <- asked$covariates %||%
+    read_covariates(asked, x, points, options$input, call)
   samples <- weights$samples %||% seq_len(ncol(points$values))
   check_covariates_known(covariates, samples, points, call)
   ranked <- options$metric$name == "spearman"
@@ -148,20 +148,20 @@ kept_covariates <- function(covariates, ranked, samples, weights = NULL,
 # feature, with variables that are numbers, matrices of numbers or factors.
 # `terms` says how to combine them. `protecting` has the names of hidden factors
 # that protect an outcome. `strata` is from check_strata().
-read_covariates <- function(told, x, points, input, call) {
+read_covariates <- function(asked, x, points, input, call) {
   num_features <- ncol(points$values)
   in_order <- function(values, arg, ...) {
     match_names(values, points$features, arg, "features", call, ...)
   }
-  covariates <- if (rlang::is_formula(told$adjust)) {
-    data <- in_order(told$data, "data") %||% feature_table(x, input)
-    formula <- with_variables(told$adjust, data, num_features, in_order)
+  covariates <- if (rlang::is_formula(asked$adjust)) {
+    data <- in_order(asked$data, "data") %||% feature_table(x, input)
+    formula <- with_variables(asked$adjust, data, num_features, in_order)
     fitted <- covariates_of_formula(formula, data, num_features, call)
     # Variables that the formula computes from others may have names, too.
     fitted$frame[] <- Map(in_order, fitted$frame, names(fitted$frame))
     fitted
   } else {
-    covariates_of_values(in_order(told$adjust, "adjust"))
+    covariates_of_values(in_order(asked$adjust, "adjust"))
   }
   protecting <- vapply(covariates$frame, inherits, NA, "fsknn_protecting")
   covariates$protecting <- names(covariates$frame)[protecting]
@@ -179,7 +179,7 @@ read_covariates <- function(told, x, points, input, call) {
     )
   }
   covariates$strata <- check_strata(
-    told$strata, x, num_features, input = input, known = points$features,
+    asked$strata, x, num_features, input = input, known = points$features,
     call = call
   )
   covariates

@@ -91,16 +91,16 @@ check_at_least_0 <- function(value, arg, call) {
   as.double(value)
 }
 
-# `told` holds the options of knn_plan() and its arguments. Returns a backend
+# `asked` holds the options of knn_plan() and its arguments. Returns a backend
 # that exists on this machine, whatever the hosts have.
-check_planned_hosts <- function(told, cluster, call = caller_env()) {
+check_planned_hosts <- function(asked, cluster, call = caller_env()) {
   refuse <- function(what, why, hint = NULL) {
     abort_argument(
       c("{.arg {what}} can't be used with {.arg hosts}.", x = why, i = hint),
       call
     )
   }
-  given <- function(name) !is.null(told[[name]])
+  given <- function(name) !is.null(asked[[name]])
   if (given("query")) {
     refuse("query", "The plan is of a graph, whose tasks are pairs of blocks of
                      points; queries are dealt out by ranges of their own.")
@@ -109,7 +109,7 @@ check_planned_hosts <- function(told, cluster, call = caller_env()) {
     refuse("block", "Searches by block are dealt out by ranges of points, not
                      by pairs of blocks.")
   }
-  if (identical(told$na, "pairwise")) {
+  if (identical(asked$na, "pairwise")) {
     refuse("na", "With {.code na = \"pairwise\"} work is dealt out by ranges of
                   points, not by pairs of blocks.")
   }
@@ -128,7 +128,7 @@ check_planned_hosts <- function(told, cluster, call = caller_env()) {
     refuse("devices", "It names GPUs of this machine.",
            "{.arg devices_per_host} says how many each host has.")
   }
-  backend <- (told$backend %||% "auto")[[1]]
+  backend <- (asked$backend %||% "auto")[[1]]
   if (identical(backend, "cuda") && cluster$devices_per_host == 0) {
     abort_argument(
       c("With {.code backend = \"cuda\"} each host must have a GPU.",

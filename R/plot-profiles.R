@@ -159,12 +159,12 @@ outcome_numbers <- function(against, num_samples, call) {
   known <- is_surv || is.factor(against) || is.logical(against) ||
     (is.numeric(against) && is.null(dim(against)))
   if (!known || given != num_samples) {
-    told <- describe_type(against)
+    type <- describe_type(against)
     abort_argument(
       c(
         "{.arg against} must be the name of a row of {.arg x}, or have one value
          for each of its {num_samples} columns.",
-        x = if (known) "It has {given} value{?s}." else "It is {told}.",
+        x = if (known) "It has {given} value{?s}." else "It is {type}.",
         i = if (!known) {
           "Values may be numbers, logical, a factor or text with two levels, or
            survival times ({.fn survival::Surv})."

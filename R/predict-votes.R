@@ -5,24 +5,24 @@ new_prediction <- function(found, labels, k, options, weighting, folds,
   index <- found$index
   weight <- donor_weights(index, found$distance, weighting)
   is_class <- is.factor(labels)
-  told <- if (is_class) {
+  voted <- if (is_class) {
     predict_classes(index, weight, labels)
   } else {
     predict_numbers(index, weight, labels)
   }
-  predicted <- told$by_k[, k]
+  predicted <- voted$by_k[, k]
   if (is_class) {
     predicted <- factor(levels(labels)[predicted], levels(labels))
-    told$by_k <- array(levels(labels)[told$by_k], dim(told$by_k))
+    voted$by_k <- array(levels(labels)[voted$by_k], dim(voted$by_k))
   }
   truth <- if (!has_query) labels
   structure(
     list(
       predicted = predicted,
       truth = truth,
-      probability = told$probability,
-      by_k = told$by_k,
-      error = if (!has_query) errors_by_k(told$by_k, truth),
+      probability = voted$probability,
+      by_k = voted$by_k,
+      error = if (!has_query) errors_by_k(voted$by_k, truth),
       confusion = if (!has_query && is_class) {
         table(truth = truth, predicted = predicted)
       },

@@ -111,17 +111,17 @@ check_room <- function(work, call) {
 too_many_of_all <- function(work) {
   within <- work$request$within
   work$request$within$most <- within$most / 2.5
-  told <- sample_pairs(work)
-  if (is.null(told$failure)) {
-    told <- c(told, list(
+  sampled <- sample_pairs(work)
+  if (is.null(sampled$failure)) {
+    sampled <- c(sampled, list(
       failure = "too_many_pairs", pairs = NaN, estimated = TRUE, fits = NaN
     ))
   }
-  if (nothing_fits(told)) {
-    told$fits <- NaN
+  if (nothing_fits(sampled)) {
+    sampled$fits <- NaN
   }
-  told$most <- within$most
-  told
+  sampled$most <- within$most
+  sampled
 }
 
 # Returns TRUE if no distance is small enough.

@@ -80,7 +80,7 @@ raise_memory_failure <- function(result, call) {
   cli_abort(
     c(
       "There is too little memory.",
-      x = if (!is.null(asked)) "{format_bytes(asked)} could not be had.",
+      x = if (!is.null(asked)) "{format_bytes(asked)} could not be allocated.",
       i = "See {.fn knn_plan} for what a call needs."
     ),
     class = c("fsknn_memory_error", "fsknn_error"),

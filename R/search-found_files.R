@@ -36,7 +36,7 @@ write_found <- function(sink, columns, ends, names, find, call) {
   } else {
     write_whole_bytes(sink$file, sink$path, call = call, write = function(put) {
       find(function(part) {
-        for (rows in row_stretches(length(part$similarity), 2^18)) {
+        for (rows in row_ranges(length(part$similarity), 2^18)) {
           put(comet_records(
             lapply(part[ends], `[`, rows), part$similarity[rows], "little"
           ))

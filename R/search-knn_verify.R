@@ -401,7 +401,7 @@ check_table_order <- function(result, at, asked, call) {
 distance_to_all <- function(data, of, facts) {
   rows <- data$rows[of, , drop = FALSE]
   size <- max(1, floor(2^22 / ncol(data$points)))
-  parts <- lapply(row_stretches(nrow(data$points), size), function(points) {
+  parts <- lapply(row_ranges(nrow(data$points), size), function(points) {
     distance_as_asked(
       rows, data$points[points, , drop = FALSE], facts$metric, facts$sign,
       facts$request

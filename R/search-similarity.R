@@ -88,13 +88,13 @@ similarity_of_pairs <- function(search, from, to, distance,
 pairs_that_fit <- function(search, from, to) {
   values <- search$points$values
   if (is.matrix(values)) {
-    return(row_stretches(length(from), 2^24))
+    return(row_ranges(length(from), 2^24))
   }
   room <- search$request$max_memory
   room <- if (room > 0) room else 2^30
   rows <- max(1, floor(room / (16 * ncol(values))))
   if (rows >= nrow(values)) {
-    return(row_stretches(length(from), 2^24))
+    return(row_ranges(length(from), 2^24))
   }
   block_of <- function(numbers) (numbers - 1) %/% rows
   unname(split(

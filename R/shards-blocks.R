@@ -8,7 +8,7 @@ for_shard_blocks <- function(shards, use, distance = TRUE,
                              call = caller_env(), at_once = 2^22) {
   size <- dim(shards)
   each <- max(1, floor(at_once / max(1, size[[2]])))
-  for (rows in row_stretches(size[[1]], each)) {
+  for (rows in row_ranges(size[[1]], each)) {
     use(shard_block(shards, rows, distance, call), rows)
   }
 }
@@ -245,7 +245,7 @@ hits_by_blocks <- function(approx, exact, queries, call = caller_env(),
   check_recall_sizes(sizes$approx, sizes$exact, call)
   k <- max(1, sizes$approx, sizes$exact)
   parts <- lapply(
-    row_stretches(length(sizes$exact), max(1, floor(at_once / k))),
+    row_ranges(length(sizes$exact), max(1, floor(at_once / k))),
     function(rows) {
       block <- lapply(given, block_of_neighbours, rows, call)
       check_true_distances(in_places(block$exact), call, rows[[1]] - 1)

@@ -256,7 +256,7 @@ summary.fsknn_shards <- function(object, ...) {
   check_no_more(...)
   size <- dim(object)
   at_once <- max(1, floor(2^26 / max(1, size[[1]])))
-  parts <- lapply(row_stretches(size[[2]], at_once), function(columns) {
+  parts <- lapply(row_ranges(size[[2]], at_once), function(columns) {
     distance <- as_plain(object$distance[, columns, drop = FALSE])
     quantiles_by_rank(rep(columns, each = size[[1]]), as.vector(distance))
   })

@@ -108,7 +108,7 @@ abort_shard_unwritten <- function(output, name, words, call) {
     c(
       "The folder {.file {output$given}} of {.arg output} can't be written to.",
       x = "{.file {name}}: {words}.",
-      i = "What was written of the answer is taken away."
+      i = "The partial output was deleted."
     ),
     class = c("fsknn_output_error", "fsknn_file_error", "fsknn_error"),
     call = call

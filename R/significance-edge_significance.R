@@ -575,7 +575,7 @@ samples_of_pairs <- function(pairs, search) {
     return(pairs$common)
   }
   counts <- integer(length(pairs$from))
-  for (rows in row_stretches(length(counts), 2e4)) {
+  for (rows in row_ranges(length(counts), 2e4)) {
     both <- !is.na(values[pairs$from[rows], , drop = FALSE]) &
       !is.na(values[pairs$to[rows], , drop = FALSE])
     counts[rows] <- rowSums(both)
@@ -598,7 +598,7 @@ ties_of_pairs <- function(pairs, search) {
   filled <- request$na != "pairwise"
   listed <- unique(c(pairs$from, pairs$to))
   tied <- logical(nrow(values))
-  for (rows in row_stretches(length(listed), 2e4)) {
+  for (rows in row_ranges(length(listed), 2e4)) {
     some <- values[listed[rows], , drop = FALSE]
     tied[listed[rows]] <- rows_with_ties(some) |
       filled & rowSums(is.na(some)) > 0

@@ -7,12 +7,12 @@ families <- c("outcome", "call")
 # Checks test_options(). `lacks` is the argument without which there are no
 # p-values, or NULL.
 check_tests <- function(options, lacks, call = caller_env()) {
-  told <- c(
+  asked <- c(
     family = if (options$family == "call") "call", statistic = options$statistic
   )
-  if (length(told) > 0 && !is.null(lacks)) {
+  if (length(asked) > 0 && !is.null(lacks)) {
     abort_argument(
-      "{.code {names(told)[[1]]} = \"{told[[1]]}\"} needs {.arg {lacks}}, and
+      "{.code {names(asked)[[1]]} = \"{asked[[1]]}\"} needs {.arg {lacks}}, and
        there is none.",
       call
     )

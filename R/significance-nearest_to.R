@@ -436,7 +436,7 @@ nearest_to <- function(x, point, k = 20, metric = NULL, sign = "signed", ...,
   }
   search <- read_search(x, NULL, options, TRUE, call)
   for_parts(
-    outcomes_told(outcome, x, search, call), search,
+    outcomes_given(outcome, x, search, call), search,
     function(part) {
       nearest_of_part(
         x, part, permutations, strata, unit, call, k = k, block = block,

@@ -142,18 +142,18 @@ bring_outcomes <- function(search, outcome, x, call = caller_env()) {
   if (is.null(outcome)) {
     return(search$queries)
   }
-  told <- outcomes_told(outcome, x, search, call)
-  rows <- lapply(names(told), function(label) {
-    outcome_row(told[[label]], label, search, call)
+  outcomes <- outcomes_given(outcome, x, search, call)
+  rows <- lapply(names(outcomes), function(label) {
+    outcome_row(outcomes[[label]], label, search, call)
   })
   list(
     values = do.call(rbind, rows), are_outcomes = TRUE,
-    labels = if (names(told)[[1]] != "outcome") names(told)
+    labels = if (names(outcomes)[[1]] != "outcome") names(outcomes)
   )
 }
 
 # Returns a list of outcomes. A single one without a name is called "outcome".
-outcomes_told <- function(outcome, x, search, call) {
+outcomes_given <- function(outcome, x, search, call) {
   input <- search$options$input
   features <- search$points$features
   by_name <- is.character(outcome) && !is.null(sample_table(x)) &&
@@ -161,10 +161,11 @@ outcomes_told <- function(outcome, x, search, call) {
     (length(outcome) != size_given(search$points)[[2]] ||
        any(outcome %in% colnames(sample_table(x))))
   if (by_name) {
-    told <- lapply(outcome, function(name) {
+    outcomes <- lapply(outcome, function(name) {
       sample_variable(x, name, "outcome", call = call)
     })
-    return(stats::setNames(told, if (length(told) == 1) "outcome" else outcome))
+    names <- if (length(outcomes) == 1) "outcome" else outcome
+    return(stats::setNames(outcomes, names))
   }
   outcome <- if (is_table(outcome)) {
     match_names(outcome, features, "outcome", "features", call)
@@ -174,9 +175,9 @@ outcomes_told <- function(outcome, x, search, call) {
   if (!is_table(outcome) && (inherits(outcome, "Surv") || !is.list(outcome))) {
     return(list(outcome = outcome))
   }
-  told <- as.list(outcome)
-  named <- length(told) > 0 && !is.null(names(told)) &&
-    all(nzchar(names(told))) && anyDuplicated(names(told)) == 0
+  outcomes <- as.list(outcome)
+  named <- length(outcomes) > 0 && !is.null(names(outcomes)) &&
+    all(nzchar(names(outcomes))) && anyDuplicated(names(outcomes)) == 0
   if (!named) {
     abort_argument(
       "Where {.arg outcome} is a list, each of its outcomes must have a name of
@@ -184,7 +185,7 @@ outcomes_told <- function(outcome, x, search, call) {
       call
     )
   }
-  told
+  outcomes
 }
 
 # Returns one outcome over the samples that count.

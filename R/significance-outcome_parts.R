@@ -2,24 +2,25 @@
 # are compared over other samples, factors of three or more levels have no
 # direction, and others have another statistic. Each search is a *part*.
 
-# Calls ask(part) for each part of the outcomes, and returns one table. `told`
-# is from outcomes_told(), and `search` has points and options that were read.
-# A part is list(outcome, options, is_factor, levels, label). `outcome` is for
-# new_search(). `options` leave out the samples that lack a value, by weights of
-# 0. `levels` has the level of each sample that counts, for a factor of three or
-# more levels.
-for_parts <- function(told, search, ask, call) {
+# Calls ask(part) for each part of the outcomes, and returns one table.
+# `outcomes` is from outcomes_given(), and `search` has points and options that
+# were read. A part is list(outcome, options, is_factor, levels, label).
+# `outcome` is for new_search(). `options` leave out the samples that lack a
+# value, by weights of 0. `levels` has the level of each sample that counts, for
+# a factor of three or more levels.
+for_parts <- function(outcomes, search, ask, call) {
   facts <- Map(
-    facts_of_outcome, told, names(told),
+    facts_of_outcome, outcomes, names(outcomes),
     MoreArgs = list(search = search, call = call)
   )
   tell_left_out_samples(facts, call)
   facts <- with_one_statistic(facts, search$options)
-  parts <- split(seq_along(told), part_of_each(facts, search$options, call))
+  parts <- split(seq_along(outcomes), part_of_each(facts, search$options, call))
   tables <- lapply(parts, function(at) {
     first <- facts[[at[[1]]]]
     part <- list(
-      outcome = told[at], is_factor = first$is_factor, levels = first$levels,
+      outcome = outcomes[at],
+      is_factor = first$is_factor, levels = first$levels,
       options = without_samples(search, first$missing, call)
     )
     # Counts in x are reported once.
@@ -27,7 +28,7 @@ for_parts <- function(told, search, ask, call) {
       at[[1]] > 1
     if (!is.null(first$levels)) {
       check_levels(first$of, part$options, first$arg, call)
-      part$label <- names(told)[at]
+      part$label <- names(outcomes)[at]
       part$outcome <- first$indicators
     }
     ask(part)
@@ -35,7 +36,7 @@ for_parts <- function(told, search, ask, call) {
   if (length(tables) == 1) {
     return(tables[[1]])
   }
-  bind_nearest(tables, names(told), parts)
+  bind_nearest(tables, names(outcomes), parts)
 }
 
 # Returns what decides about the part of an outcome. `indicators` are those of

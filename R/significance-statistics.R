@@ -18,13 +18,14 @@ check_statistic <- function(statistic, call = caller_env()) {
   check_choice(statistic, statistics, "statistic", call = call)
 }
 
-# Sets the search's `kind` of statistic, NULL for r, and `has_p`: are p_value and
-# fdr those of the moderated statistic? `relabelled` is from draw_for_search().
+# Sets the search's `kind` of statistic, NULL for r, and `has_p`: are p_value
+# and fdr those of the moderated statistic? `relabelled` is from
+# draw_for_search().
 with_statistic <- function(search, relabelled, call) {
-  told <- search$options$statistic
+  asked <- search$options$statistic
   unit <- relabelled$unit
   why <- why_not_studentized(search, relabelled$facts, relabelled$strata, unit)
-  if (identical(told, "studentized") && !is.null(why)) {
+  if (identical(asked, "studentized") && !is.null(why)) {
     abort_argument(
       c(
         "{.code statistic = \"studentized\"} can't be used here.",
@@ -35,8 +36,8 @@ with_statistic <- function(search, relabelled, call) {
   }
   request <- search$request
   is_factor <- isTRUE(search$is_factor)
-  told <- told %||% if (is_factor && is.null(why)) statistics[[1]]
-  studentized <- identical(told, "studentized")
+  asked <- asked %||% if (is_factor && is.null(why)) statistics[[1]]
+  studentized <- identical(asked, "studentized")
   search$kind <- if (!is.null(search$levels)) {
     if (studentized) "welch" else "ratio"
   } else if (studentized) {
@@ -227,7 +228,7 @@ for_row_blocks <- function(search, design, call, use) {
   if (!is.null(design$prepared)) {
     return(use(design$prepared, seq_len(num_points)))
   }
-  for (rows in row_stretches(num_points, rows_at_once(search))) {
+  for (rows in row_ranges(num_points, rows_at_once(search))) {
     values <- rows_off_basis(
       search$points, rows, design$plain, search$options, call, design$change
     )
@@ -322,8 +323,9 @@ of_found <- function(values, index) {
 }
 
 # The step-down maxT of Westfall and Young, in order of the statistic over all
-# points. Points up to the last that was found keep their statistics of each
-# permutation. Of the others, only the largest counts.
+# points. Points up to the last one found keep their statistics of all
+# permutations. For the other points only the maximum of each permutation is
+# kept.
 step_down <- function(search, design, observed, found, bytes, call) {
   num_permutations <- ncol(design$drawn)
   num_outcomes <- ncol(observed)

@@ -283,7 +283,7 @@ smallest_p <- function(drawn, values, is_same) {
   })
 }
 
-# With |r|, values that are turned are the same, such as two swapped groups.
+# With |r|, values of the other sign are the same, such as two swapped groups.
 same_for_sign <- function(sign, ranked = FALSE) {
   function(row, other) {
     if (!identical(is.na(row), is.na(other))) {

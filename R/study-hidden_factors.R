@@ -67,9 +67,9 @@
 #' of 120, `num = 1` leads to a false call in 78% of 100 data sets.
 #'
 #' @section When it hurts:
-#' The figures are means over 100 simulated data sets of 120 points in 40 samples
-#' (`inst/bench/calibration_factors.R`, the article "calibration" of the site).
-#' Precision is the share of the nearest pairs that are within a module.
+#' The figures are means over 100 simulated data sets of 120 points in 40
+#' samples (`inst/bench/calibration_factors.R`, the article "calibration" of the
+#' site). Precision is the share of the nearest pairs that are within a module.
 #'
 #' * Modules are leading directions, too. Adjustment for a module removes it.
 #'   With a batch of half of the points and four modules of 10, precision is
@@ -246,12 +246,12 @@ known_directions <- function(x, points, keep, options, call) {
   design <- fit_covariates(search, x, NULL, call = call)$values
   kept <- NULL
   if (!is.null(keep)) {
-    told <- outcomes_told(keep, x, search, call)
-    kept <- names(told)
+    outcomes <- outcomes_given(keep, x, search, call)
+    kept <- names(outcomes)
     if (identical(kept, "outcome")) kept <- "keep"
     design <- cbind(design, do.call(cbind, Map(function(values, label) {
       kept_design(values, label, points, call)
-    }, unname(told), kept)))
+    }, unname(outcomes), kept)))
   }
   parts <- qr(cbind(rep(1, num_samples), design), tol = 1e-7)
   if (parts$rank >= num_samples) {
@@ -361,10 +361,10 @@ sum_products <- function(points, basis, options, call) {
   gram <- matrix(0, size[[2]], size[[2]])
   num_points <- 0
   at_once <- max(1, floor(tile_bytes(max_memory_of(options)) / 8 / size[[2]]))
-  stretches <- row_stretches(size[[1]], at_once)
-  bar <- new_split_bar(options$progress, length(stretches), "Products")
+  ranges <- row_ranges(size[[1]], at_once)
+  bar <- new_split_bar(options$progress, length(ranges), "Products")
   on.exit(end_bar(bar))
-  for (rows in stretches) {
+  for (rows in ranges) {
     values <- adjusted_rows(points, rows, basis, options, call)
     gram <- gram + crossprod(values)
     num_points <- num_points + nrow(values)

@@ -312,7 +312,7 @@ new_module_summary <- function(modules, made, points) {
 outcomes_of_modules <- function(found, outcome, x, points, options,
                                 permutations, strata, unit,
                                 call = caller_env()) {
-  told <- outcomes_told(
+  given <- outcomes_given(
     outcome, x, list(options = options, points = points), call
   )
   strata <- check_strata(
@@ -335,7 +335,7 @@ outcomes_of_modules <- function(found, outcome, x, points, options,
   colnames(eigengenes) <- points$features
   num_modules <- nrow(eigengenes)
   table <- for_parts(
-    told, list(options = options, points = points),
+    given, list(options = options, points = points),
     function(part) {
       nearest_of_part(
         eigengenes, part, permutations, strata, unit, call, k = num_modules
@@ -348,7 +348,7 @@ outcomes_of_modules <- function(found, outcome, x, points, options,
   )
   outcomes <- cbind(
     data.frame(
-      outcome = rep(names(told), each = num_modules),
+      outcome = rep(names(given), each = num_modules),
       module = found$modules$module[table$index], stringsAsFactors = FALSE
     ),
     as.data.frame(table)[columns]

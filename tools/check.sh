@@ -20,7 +20,15 @@ chosen() {
   printf '%s\n' "$changed" | sed -n "$1"
 }
 
-# A file in R/ has the test of its name; a binding those of the files that call it.
+# callers FILE: the names of the files in R/ that use functions of this one.
+callers() {
+  functions=$(sed -n 's/^\([.A-Za-z][.A-Za-z0-9_]*\) <- function(.*/\1/p' "$1")
+  [ -z "$functions" ] || grep -l -w -F "$functions" R/*.R | grep -v -x "$1" |
+    sed 's/^R\///; s/\.R$//'
+}
+
+# A file in R/ has the test of its name, or those of up to five files that use it;
+# a binding has those of the files that call it.
 list_r_tests() {
   chosen 's/^tests\/testthat\/test-\(.*\)\.R$/\1/p'
   bindings=$(chosen '/^src\/bind_.*\.cpp$/p')
@@ -33,7 +41,9 @@ list_r_tests() {
       if [ -f "tests/testthat/test-$name.R" ]; then
         echo "$name"
       else
-        echo "There is no test-$name.R." >&2
+        callers "R/$name.R" | while read -r other; do
+          [ ! -f "tests/testthat/test-$other.R" ] || echo "$other"
+        done | head -n 5
       fi
     done
 }
@@ -48,7 +58,7 @@ list_cpp_tests() {
     else
       grep -l -x -F "#include \"$path.hpp\"" tests/cpp/test_*.cpp |
         sed 's/.*\/\(.*\)\.cpp$/\1/' | grep . ||
-        echo "No C++ test includes $path.hpp." >&2
+        echo "No C++ test includes $path.hpp: make cpp-test runs all of them." >&2
     fi
   done
 }
@@ -71,12 +81,14 @@ sh tools/build.sh dev || exit 1
 check sh tools/check-arrows.sh
 check sh tools/lint.sh $changed
 names=$(list_cpp_tests | sort -u)
+count=$(printf '%s' "$names" | grep -c .)
 [ -z "$names" ] || check run_cpp_tests $names
 names=$(list_r_tests | sort -u)
+count=$((count + $(printf '%s' "$names" | grep -c .)))
 R_LIBS=$library${R_LIBS:+:$R_LIBS}
 export R_LIBS
 [ -z "$names" ] || check sh tools/test-r.sh $names
 [ -z "$(chosen '/\.cuh*$/p')" ] ||
   echo "GPU code is compiled by FSKNN_CUDA_ARCH=90a make dev and tested by make test-gpu."
-echo "$(chosen '$=') files were checked in $(($(now) - begun)) seconds."
+echo "$(chosen '$=') changed files: $count files of tests were run, in $(($(now) - begun)) seconds."
 exit $status

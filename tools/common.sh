@@ -22,7 +22,7 @@ case $(locale charmap 2> /dev/null) in
     fi ;;
 esac
 
-# A small machine has no /etc/timezone, and R then warns at every turn.
+# A small machine has no /etc/timezone, and R then warns each time.
 if [ -z "${TZ-}" ] && [ ! -e /etc/timezone ] && [ ! -e /etc/localtime ]; then
   TZ=UTC
   export TZ

@@ -1,8 +1,8 @@
 #!/bin/sh
 # setup.sh install | demo | site | check | test | lint | sanitize | coverage | cluster
-# Brings what `make install`, `make demo` and so on need from Debian's packages.
-# Fetches nothing that is there already, by whatever way it came. Without apt it
-# says what is missing, and fails only then.
+# Installs what `make install`, `make demo` and so on need from Debian's packages.
+# Downloads nothing that is already installed, also from elsewhere. Without apt it
+# lists what is missing, and fails only then.
 
 . tools/common.sh
 purposes=" core $* "

@@ -52,13 +52,13 @@ FSKNN_HD inline UnitRounding rounding_of_ranks(std::int64_t padded) {
 // The bound. The contract's sum rounds each partial sum of z_i z_j once, to
 // nearest. The error is at most half a unit in the last place of the largest
 // value that the partial sum s_ij of |z_i z_j| can have. This half unit is
+// h(s_ij), where h is a power of two that grows with s. Products that are 0 are
+// added without rounding.
 //  * s_ij is at most the larger of s_ii and s_jj, the partial sums of z_i^2 and
 //    z_j^2, by Cauchy-Schwarz. Each is multiplied by 1 + 2^-10, which covers
 //    the rounding of any of them. If both then reach the power of two that s_ij
 //    has reached, half of h(s_ii) + h(s_jj) is at least h(s_ij). So a row's
 //    `contract` is half of the sum of its h.
-//    that s_ij has reached, half of h(s_ii) + h(s_jj) is at least h(s_ij). So a
-//    row's `contract` is half of the sum of its h.
 //  * If one of them does not, the lengths of the two rows' parts summed so far
 //    differ by 2^-10 of their size. So h(s_ij), at most 2^-53 s_ij, is less
 //    than 2^-32 |v_i - v_j|^2, which is at most 2^-31 (|v_i|^2 + |v_j|^2).

@@ -56,8 +56,8 @@ class Medians {
 struct RowScratch {
   AverageRanks ranks;
   Medians medians;
-  /// Output: whether covariates left a residual of the last row. If not, the
-  /// covariates explain the row completely, and it has no form.
+  /// Output: whether the last row has a residual after adjustment. If not, the
+  /// covariates explain it completely, and it has no form.
   bool varies = true;
 };
 

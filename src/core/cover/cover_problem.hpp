@@ -18,7 +18,7 @@ class Watch {
       : seconds_(seconds), progress_(progress) {}
   double elapsed() const { return seconds_since(start_); }
   double left() const { return seconds_ - elapsed(); }
-  /// True after the time is over. Throws Interrupted.
+  /// Whether the time is up. Throws Interrupted.
   bool over() {
     if (progress_ != nullptr && seconds_since(asked_) > 0.1) {
       asked_ = Clock::now();

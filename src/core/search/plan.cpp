@@ -155,9 +155,9 @@ Plan plan_plain(const PlanInput& in) {
   if (in.pairwise) {
     const double f = static_cast<double>(in.num_features);
     p.bytes_prepared = (n + queries) * (d * 8 + std::ceil(f / 64) * 8 + 4);
-    // The filter holds int16 and float values, and lists the features of a row
-    // that are missing or known, whichever are fewer; bounds for six classes of
-    // rows by their missing values.
+    // The filter holds int16 and float values. For each row it lists either the
+    // missing features or the known ones, whichever are fewer. Rows are in six
+    // classes by their missing values, with a bound each.
     p.bytes_filter = in.filter == FilterKind::product
                          ? places * ((f + 1) * 2 + f * 4 + f / 2 * 4 + 90)
                          : 0.0;

@@ -64,7 +64,7 @@ __device__ inline void wait_for_barrier(unsigned barrier, unsigned parity) {
       "r"(parity)
       : "memory");
 }
-/// The same for a warp that is ahead of the others: between two looks it leaves
+/// The same for a warp that is ahead of the others: between two polls it leaves
 /// the processor to them.
 __device__ inline void wait_ahead_for_barrier(unsigned barrier,
                                               unsigned parity) {

@@ -35,7 +35,7 @@ class HalfFilter : public PairFilter {
   }
 
  protected:
-  /// Tells whether there() has a factor for each row.
+  /// Whether the array there() holds a factor for each row, not only 1.
   virtual bool has_factors() const { return false; }
   HalfRows halves(const FilterRows& rows, int side) const {
     return tiled_halves(rows, rows_, side);

@@ -14,10 +14,10 @@ namespace cuda {
 /// one list of pairs.
 enum class MetFor { rows, both, pairs };
 
-/// Defines the similarity, its receivers, and whether rows have several ranges
-/// of features, as template parameters of kernels. value() converts a tensor
-/// cores' sum first; row and column are their numbers, of which each has
-/// `numbers`.
+/// A template parameter of the kernels: it defines the similarity, its
+/// receivers, and whether rows have several ranges of features. value() first
+/// converts a tensor cores' sum. similarity() also takes the row's and the
+/// column's own numbers, of which each has `numbers`.
 template <Sign sign_, MetFor met_for, bool deep_>
 struct PairKind {
   using Number = float;  ///< of tensor cores' sums of tiled rows

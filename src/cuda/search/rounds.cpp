@@ -113,7 +113,7 @@ FilterLayout::FilterLayout(const FilterBlocks& blocks,
       slots(slots_of(places, blocks.num_points, num_threads)),
       list_rows(static_cast<std::size_t>(blocks.num_points), -1) {
   // Visiting the numbers from the first to the last is faster than sorting.
-  // Slots are in no order, and are looked up once.
+  // Slots are unordered, and each is looked up once.
   constexpr std::uint8_t none = 255;
   static_assert(kMostTreeParts < none, "a part is a byte");
   const std::int64_t num_ids = static_cast<std::int64_t>(order.place.size());

@@ -30,7 +30,7 @@ read_comet_vectors <- function(file, path, num_features, num_points,
   )
   connection <- base::file(path, "rb")
   on.exit(close(connection))
-  parts <- lapply(comet_stretches(rows, num_features), function(part) {
+  parts <- lapply(comet_ranges(rows, num_features), function(part) {
     values <- read_comet_part(
       connection, "double", length(part) * num_features, value_bytes,
       byte_order, file, call
@@ -61,7 +61,7 @@ write_comet_vectors <- function(values, file, path, precision, byte_order,
   # largest float and 2^128.
   largest <- if (precision == "single") 2^128 - 2^103 else Inf
   write_whole_bytes(file, path, call = call, write = function(put) {
-    for (rows in comet_stretches(nrow(values), ncol(values))) {
+    for (rows in comet_ranges(nrow(values), ncol(values))) {
       part <- t(as_plain(values[rows, , drop = FALSE]))
       if (!all(is.finite(part))) {
         abort_unwritten(file, "A value is missing or infinite", call)
@@ -91,7 +91,7 @@ as_bytes <- function(values, size, byte_order) {
 }
 
 # Each range of rows has a few MB of values.
-comet_stretches <- function(rows, columns) {
+comet_ranges <- function(rows, columns) {
   row_ranges(rows, max(1, floor(2^20 / columns)))
 }
 

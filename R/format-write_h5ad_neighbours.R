@@ -314,7 +314,7 @@ change_h5 <- function(path, change) {
 put_h5_distances <- function(h5, name, nn, call) {
   size <- if (is_knn_shards(nn)) nrow(nn) else num_rows_of(nn)
   at_once <- max(1, floor(2^22 / max(1, most_neighbours(nn))))
-  stretches <- row_ranges(size, at_once)
+  ranges <- row_ranges(size, at_once)
   entries <- function(rows) {
     places <- in_places(block_of_neighbours(nn, rows, call))
     there <- !is.na(places$index)
@@ -323,12 +323,12 @@ put_h5_distances <- function(h5, name, nn, call) {
       index = places$index[there] - 1L, distance = places$distance[there]
     )
   }
-  counts <- unlist(lapply(stretches, function(rows) entries(rows)$count))
+  counts <- unlist(lapply(ranges, function(rows) entries(rows)$count))
   put_h5_csr(
     h5, name, c(size, size), c(0, cumsum(as.double(counts))),
     "H5T_IEEE_F64LE",
     function(put) {
-      for (rows in stretches) {
+      for (rows in ranges) {
         found <- entries(rows)
         put(found$index, found$distance)
       }

@@ -221,16 +221,16 @@ for_tiles <- function(x, shape, options, arg, call, use) {
     )
   }
   for (strip in seq_along(first_columns)) {
-    columns <- stretch(first_columns[[strip]], shape[[2]], size[[2]])
+    columns <- range_from(first_columns[[strip]], shape[[2]], size[[2]])
     for (first in first_rows) {
-      rows <- stretch(first, shape[[1]], size[[1]])
+      rows <- range_from(first, shape[[1]], size[[1]])
       use(read_tile(x, rows, columns, arg, call), rows, strip, columns)
       if (!is.null(bar)) cli::cli_progress_update(id = bar)
     }
   }
 }
 
-stretch <- function(first, count, end) {
+range_from <- function(first, count, end) {
   seq.int(first, min(first + count - 1, end))
 }
 

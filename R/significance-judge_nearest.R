@@ -212,7 +212,7 @@ search_permuted <- function(search, drawn, bytes, call) {
   null <- matrix(0, num_permutations, num_outcomes)
   colnames(null) <- asked_names(search)
   found <- NULL
-  for (rows in stretches_of(num_outcomes * num_permutations, at_once)) {
+  for (rows in number_ranges(num_outcomes * num_permutations, at_once)) {
     of <- (rows - 1) %/% num_permutations + 1
     by <- (rows - 1) %% num_permutations + 1
     queries <- permuted_rows(permuted, drawn, of, by)
@@ -281,7 +281,7 @@ judge_by_p <- function(search, drawn, bytes, call) {
     observed <- p_of_all(asked, TRUE, call)$p
     order <- order(observed)
     counts <- 0
-    for (some in stretches_of(num_permutations, at_once)) {
+    for (some in number_ranges(num_permutations, at_once)) {
       rows <- lapply(some, function(by) values[, drawn[, by]])
       asked$queries$values <- do.call(rbind, rows)
       all <- p_of_all(asked, FALSE, call)
@@ -373,11 +373,8 @@ tied_points <- function(search) {
 
 # Splits 1 to count into ranges of `at_once` numbers. There is one empty range
 # if count is 0.
-stretches_of <- function(count, at_once) {
-  if (count == 0) {
-    return(list(integer()))
-  }
-  lapply(seq(1, count, by = at_once), stretch, count = at_once, end = count)
+number_ranges <- function(count, at_once) {
+  if (count == 0) list(integer()) else row_ranges(count, at_once)
 }
 
 # Returns the core's answer for queries, each of which is an outcome or a
@@ -544,7 +541,7 @@ analytic_columns <- function(search, found, bytes, call) {
   listed <- seq_len(ncol(p_value))
   one_family <- is_one_family(search)
   of_all <- list()
-  for (some in stretches_of(num_outcomes, at_once)) {
+  for (some in number_ranges(num_outcomes, at_once)) {
     asked <- search_for_all(search, some)
     all <- find_all(asked, call)
     for (at in seq_along(some)) {

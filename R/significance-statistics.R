@@ -341,7 +341,7 @@ step_down <- function(search, design, observed, found, bytes, call) {
   null <- matrix(0, num_permutations, num_outcomes)
   colnames(null) <- asked_names(search)
   most <- max(8 * sum(num_steps), 32 * nrow(design$basis) * num_outcomes)
-  for (some in stretches_of(num_permutations, max(1, floor(bytes / most)))) {
+  for (some in number_ranges(num_permutations, max(1, floor(bytes / most)))) {
     permuted <- lapply(seq_len(num_outcomes), function(outcome) {
       with_parts(
         outcomes_for(design, rep(outcome, length(some)), some), design, search,

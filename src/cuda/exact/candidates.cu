@@ -112,7 +112,7 @@ class BlockGroup {
   static constexpr int warps = kCutThreads / kWarp;
   static constexpr int bins_a_thread = 4, log2_bins = 10;
   static constexpr int bins = bins_a_thread * kCutThreads;
-  static_assert(bins == 1 << log2_bins, "a bin is a number of bits");
+  static_assert(bins == 1 << log2_bins, "a bin is a number of log2_bins bits");
   struct Shared {
     unsigned part[2][warps];
     int kept;

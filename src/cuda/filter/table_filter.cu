@@ -18,8 +18,8 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-/// The numbers of slots: [6 x num_slots] whether it is a point, then those as a
-/// row (two) and as a column (three).
+/// The numbers of slots, [6 x num_slots]: whether the slot has a point, then
+/// the members of TableRow and of TableColumn.
 struct TableValues {
   float *there, *row[2], *column[3];
   explicit TableValues(const FilterRows& of) : there(of.values) {
@@ -61,14 +61,14 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (other) *others = 1;
   if (lane > 0) return;
-  const TableRow own = table_row(terms, from.sums[row]);
-  const TableColumn other_side = table_column(terms, from.sums[row]);
+  const TableRow as_row = table_row(terms, from.sums[row]);
+  const TableColumn as_column = table_column(terms, from.sums[row]);
   values.there[slot] = 1.0f;
-  values.row[0][slot] = own.counted;
-  values.row[1][slot] = own.weight;
-  values.column[0][slot] = other_side.weight;
-  values.column[1][slot] = other_side.counted;
-  values.column[2][slot] = other_side.others;
+  values.row[0][slot] = as_row.counted;
+  values.row[1][slot] = as_row.weight;
+  values.column[0][slot] = as_column.weight;
+  values.column[1][slot] = as_column.counted;
+  values.column[2][slot] = as_column.others;
 }
 
 class TableFilter final : public PairFilter {

@@ -102,7 +102,7 @@ Rcpp::List cpp_mst_knn(SEXP x, Rcpp::IntegerMatrix index,
         Rcpp::_["kept"] = kept_of(cut), Rcpp::_["cluster"] = clusters_of(cut),
         Rcpp::_["passes"] = outside.passes(),
         Rcpp::_["pairs_filtered"] = outside.counts().filtered,
-        Rcpp::_["pairs_pruned"] = outside.counts().apart);
+        Rcpp::_["pairs_pruned"] = outside.counts().pruned);
   });
 }
 

@@ -247,10 +247,10 @@ TEST_CASE("products of rows of two values are known within their error") {
       for (int side = 0; side < 2; ++side) {
         z[side] = unit_row(bits[side], centred);
         const auto ends = std::minmax_element(z[side].begin(), z[side].end());
-        const double apart =
+        const double difference =
             centred ? *ends.second - *ends.first : *ends.second;
-        kept[side] =
-            two_values(apart, centred, p[side], static_cast<double>(features));
+        kept[side] = two_values(difference, centred, p[side],
+                                static_cast<double>(features));
         if (centred)
           largest = std::max(largest, p[side] / (features - p[side]));
       }

@@ -77,7 +77,7 @@ TEST_CASE("a raw row's error covers what adding up its norm's parts may lose") {
         if (row.wild) continue;
         const double tau = sums_error(rule.depth);
         CHECK(tau < 0x1p-8);
-        CHECK(row.error >= row.apart + tau * magnitude(row.norm));
+        CHECK(row.error >= row.rest + tau * magnitude(row.norm));
         CHECK(row.norm.sum() <= p - row.error);
         CHECK(static_cast<double>(row.slack) >=
               row.error + (p - row.norm.sum()));

@@ -94,14 +94,14 @@ Prepared prepare(const MetricEntry& metric, const Matrix& m, int bits) {
 /// Counts the pruned pairs, and all pairs, at thresholds that `of_distance`
 /// computes from each pair's distance.
 template <class OfDistance>
-std::pair<std::int64_t, std::int64_t> told_apart(const MetricEntry& metric,
-                                                 const Prepared& p,
-                                                 OfDistance of_distance) {
+std::pair<std::int64_t, std::int64_t> pruned_by_keys(const MetricEntry& metric,
+                                                     const Prepared& p,
+                                                     OfDistance of_distance) {
   const DistanceRule rule(metric, p.exponent);
   const Thresholds thresholds(p.scale, metric, rule);
   const KeyKind kind = key_kind(metric);
   const PointKeys keys = keys_of(kind, p.points, 1, nullptr);
-  std::int64_t apart_pairs = 0, pairs = 0;
+  std::int64_t pruned = 0, pairs = 0;
   for (std::int64_t i = 0; i < p.points.size(); ++i)
     for (std::int64_t j = 0; j < p.points.size(); ++j) {
       if (i == j) continue;
@@ -112,11 +112,11 @@ std::pair<std::int64_t, std::int64_t> told_apart(const MetricEntry& metric,
       if (!(distance < HUGE_VAL)) continue;
       const double reach = p.scale.form->reach(
           p.scale, thresholds.keep_up_to(of_distance(distance)));
-      apart_pairs += apart(kind, keys[static_cast<std::size_t>(i)],
-                           keys[static_cast<std::size_t>(j)], reach);
+      pruned += farther(kind, keys[static_cast<std::size_t>(i)],
+                        keys[static_cast<std::size_t>(j)], reach);
       ++pairs;
     }
-  return {apart_pairs, pairs};
+  return {pruned, pairs};
 }
 
 }  // namespace
@@ -132,8 +132,9 @@ TEST_CASE("keys tell no pair apart at its own distance") {
             if (p.points.size() < 2 || p.scale.form->reach == nullptr) continue;
             CAPTURE(label(*metric, m));
             CAPTURE(bits);
-            CHECK(told_apart(*metric, p, [](double x) { return x; }).first ==
-                  0);
+            CHECK(pruned_by_keys(*metric, p, [](double x) {
+                    return x;
+                  }).first == 0);
           } catch (const RangeFailure&) {
             continue;  // 1e300 and 1e-318 in one matrix have no proportion
           }
@@ -147,7 +148,7 @@ TEST_CASE(
     for (const int bits : bits_for(*metric)) {
       const Prepared p = prepare(*metric, m, bits);
       const auto found =
-          told_apart(*metric, p, [](double x) { return 0.99 * x; });
+          pruned_by_keys(*metric, p, [](double x) { return 0.99 * x; });
       CAPTURE(metric->name);
       CAPTURE(bits);
       CHECK(static_cast<double>(found.first) >
@@ -188,20 +189,20 @@ TEST_CASE("rows of next to nothing have no key, and rows of 0 one") {
 TEST_CASE("what has no key, or no number, is never apart") {
   const KeyRange one = {1.0, 1.0}, two = {2.0, 2.5}, none;
   for (const KeyKind kind : {KeyKind::sum, KeyKind::share, KeyKind::norm}) {
-    CHECK(apart(kind, one, two, 0.3));
-    CHECK(apart(kind, two, one, 0.3));
-    CHECK_FALSE(apart(kind, one, two, 1.0));
-    CHECK_FALSE(apart(kind, one, two, HUGE_VAL));
+    CHECK(farther(kind, one, two, 0.3));
+    CHECK(farther(kind, two, one, 0.3));
+    CHECK_FALSE(farther(kind, one, two, 1.0));
+    CHECK_FALSE(farther(kind, one, two, HUGE_VAL));
     for (const double reach : {0.0, 0.3, HUGE_VAL, std::nan("")}) {
-      CHECK_FALSE(apart(kind, one, none, reach));
-      CHECK_FALSE(apart(kind, none, two, reach));
-      CHECK_FALSE(apart(kind, none, none, reach));
+      CHECK_FALSE(farther(kind, one, none, reach));
+      CHECK_FALSE(farther(kind, none, two, reach));
+      CHECK_FALSE(farther(kind, none, none, reach));
     }
-    CHECK_FALSE(apart(kind, one, {std::nan(""), std::nan("")}, 0.1));
+    CHECK_FALSE(farther(kind, one, {std::nan(""), std::nan("")}, 0.1));
   }
   // (2 - 1) / (2 + 1)
-  CHECK(apart(KeyKind::share, one, two, 0.333));
-  CHECK_FALSE(apart(KeyKind::share, one, two, 0.334));
+  CHECK(farther(KeyKind::share, one, two, 0.333));
+  CHECK_FALSE(farther(KeyKind::share, one, two, 0.334));
 }
 
 namespace {
@@ -261,9 +262,10 @@ std::vector<Matrix> box_cases(std::int64_t n, std::int64_t d) {
 /// Counts the pairs of rows whose boxes are apart at limits that `of_distance`
 /// computes from each pair's distance, by spans and by every kernel.
 template <class OfDistance>
-std::pair<std::int64_t, std::int64_t> boxes_apart(const MetricEntry& metric,
-                                                  const Matrix& rows, int bits,
-                                                  OfDistance of_distance) {
+std::pair<std::int64_t, std::int64_t> pruned_by_boxes(const MetricEntry& metric,
+                                                      const Matrix& rows,
+                                                      int bits,
+                                                      OfDistance of_distance) {
   const Matrix m = repeated(rows);
   Prepared p = prepare(metric, m, bits);
   if (p.scale.form->reach == nullptr || p.points.size() < m.n) return {0, 0};
@@ -275,7 +277,7 @@ std::pair<std::int64_t, std::int64_t> boxes_apart(const MetricEntry& metric,
   const DistanceRule rule(metric, p.exponent);
   const Thresholds thresholds(p.scale, metric, rule);
   const KeyTiles tiles(metric, p.scale, p.points, nullptr, 2);
-  std::int64_t apart_pairs = 0, pairs = 0;
+  std::int64_t pruned = 0, pairs = 0;
   for (std::int64_t i = 0; i < rows.n; ++i)
     for (std::int64_t j = 0; j < rows.n; ++j) {
       const std::int64_t at = i * Tile::columns, other = j * Tile::columns;
@@ -287,9 +289,9 @@ std::pair<std::int64_t, std::int64_t> boxes_apart(const MetricEntry& metric,
       const std::int32_t threshold =
           thresholds.keep_up_to(of_distance(distance));
       const float limit = limit_of(tiles, p.scale, &threshold, 1);
-      const bool found = tiles.apart(tiles.of(at, Tile::columns),
-                                     tiles.of(other, Tile::columns), limit);
-      apart_pairs += found;
+      const bool found = tiles.farther(tiles.of(at, Tile::columns),
+                                       tiles.of(other, Tile::columns), limit);
+      pruned += found;
       ++pairs;
       for (const Kernels* kernels : available_kernels()) {
         const std::vector<float> limits(Tile::panel, limit);
@@ -313,7 +315,7 @@ std::pair<std::int64_t, std::int64_t> boxes_apart(const MetricEntry& metric,
         if (found != !is_near) CHECK(of_distance(1.0) < 1.0);
       }
     }
-  return {apart_pairs, pairs};
+  return {pruned, pairs};
 }
 
 }  // namespace
@@ -327,7 +329,7 @@ TEST_CASE("boxes tell no pair apart at its own distance") {
           CAPTURE(label(*metric, m));
           CAPTURE(bits);
           const auto own = [](double x) { return x; };
-          CHECK(boxes_apart(*metric, m, bits, own).first == 0);
+          CHECK(pruned_by_boxes(*metric, m, bits, own).first == 0);
         }
 }
 
@@ -338,7 +340,7 @@ TEST_CASE("boxes that are points tell pairs apart just below their distance") {
       if (metric->is_unit_dot() && d < 5) continue;
       const Matrix m = normal("normal", 20, d, 33);
       const auto less = [](double x) { return 0.995 * x; };
-      const auto found = boxes_apart(*metric, m, 16, less);
+      const auto found = pruned_by_boxes(*metric, m, 16, less);
       CAPTURE(metric->name);
       CAPTURE(d);
       CHECK(found.second == 400);

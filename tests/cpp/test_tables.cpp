@@ -128,6 +128,28 @@ TEST_CASE("no distance is below 0 with CoMet's constants") {
   CHECK(above > 1000);
 }
 
+TEST_CASE("values near the levels are told from them") {
+  const double least = 5e-324, step = 0x1p-52;
+  for (const double wrong :
+       {least, -least, 0x1p-1022, step, -step, 1.0 + step, 1.0 - step / 2, 0.5,
+        1.5, 2.0 + 2 * step, 2.0 - step, 3.0, -1.0, 1e308, -1e308})
+    for (const int levels : {1, 2})
+      for (std::int64_t at = 0; at < 7; ++at) {
+        Matrix m = genotypes(5, 7, levels, 1);
+        m.at(4, at) = wrong;
+        CAPTURE(wrong);
+        CAPTURE(levels);
+        const EntriesCounted counted = {false, levels};
+        const MatrixFacts facts = scan(m.source(), 1, nullptr, counted);
+        CHECK(facts.off_levels == 1);
+        CHECK(facts.off_levels_at[0].point == 4);
+        CHECK(facts.off_levels_at[0].feature == at);
+      }
+  Matrix m = genotypes(5, 7, 2, 1);
+  CHECK(scan(m.source(), 1, nullptr, {false, 2}).off_levels == 0);
+  CHECK(scan(m.source(), 1, nullptr, {false, 1}).off_levels > 0);
+}
+
 TEST_CASE("each request has its own number of samples and constants") {
   const Matrix m = genotypes(60, 33, 2, 3);
   MetricEntry own = find_metric("ccc", "signed");

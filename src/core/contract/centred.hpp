@@ -134,10 +134,10 @@ inline UnitRounding unit_rounding(const double* z, std::int64_t padded) {
     half_ulps += half_ulp_of_sum(sum);
     squares.add_square(z[f]);
   }
-  for (int apart = kLanes / 2; apart > 0; apart /= 2)
-    for (int l = 0; l < apart; ++l) {
-      lane[l] += lane[l + apart];
-      half_ulps += apart == 1 ? kLastHalfUlp : half_ulp_of_sum(lane[l]);
+  for (int gap = kLanes / 2; gap > 0; gap /= 2)
+    for (int l = 0; l < gap; ++l) {
+      lane[l] += lane[l + gap];
+      half_ulps += gap == 1 ? kLastHalfUlp : half_ulp_of_sum(lane[l]);
     }
   return unit_rounding(squares, half_ulps, padded);
 }

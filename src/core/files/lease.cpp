@@ -87,14 +87,14 @@ Lease::Lease(const std::string& own, const std::string& claim,
     return;
   }
   const SignalsBlocked blocked;
-  const std::chrono::duration<double> seconds_apart(seconds);
+  const std::chrono::duration<double> interval(seconds);
   try {
     beat_ = std::make_unique<Beat>();
-    beat_->thread = std::thread([this, seconds_apart] {
+    beat_->thread = std::thread([this, interval] {
       Beat& beat = *beat_;
       std::unique_lock<std::mutex> lock(beat.mutex);
-      while (!beat.changed.wait_for(lock, seconds_apart,
-                                    [&beat] { return beat.over; }))
+      while (
+          !beat.changed.wait_for(lock, interval, [&beat] { return beat.over; }))
         write_count();
     });
   } catch (...) {

@@ -373,19 +373,19 @@ class LevelWorker {
       mean += weights_[level] * means_[level][one][row];
     }
     mean /= weight;
-    double between = 0.0, apart = 0.0;
+    double between = 0.0, excess = 0.0;
     for (std::size_t level = 0; level < num_; ++level) {
       const double gap = means_[level][one][row] - mean;
       const double rest = 1.0 - weights_[level] / weight;
       between += weights_[level] * gap * gap;
-      apart += rest * rest /
-               parts_.of_freedom[first + static_cast<std::int64_t>(level)];
+      excess += rest * rest /
+                parts_.of_freedom[first + static_cast<std::int64_t>(level)];
     }
     const auto num = static_cast<double>(num_);
     const double f = between / (num - 1.0) /
-                     (1.0 + 2.0 * (num - 2.0) / (num * num - 1.0) * apart);
+                     (1.0 + 2.0 * (num - 2.0) / (num * num - 1.0) * excess);
     const double freedom =
-        std::min(parts_.freedom, (num * num - 1.0) / (3.0 * apart));
+        std::min(parts_.freedom, (num * num - 1.0) / (3.0 * excess));
     switch (out_.form) {
       case StatisticForm::plain: return f;
       case StatisticForm::freedom: return freedom;

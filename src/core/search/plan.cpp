@@ -199,7 +199,7 @@ Plan plan_groups_at_once(const PlanInput& in) {
   part.num_points = std::max<std::int64_t>(1, in.num_points / count);
   const std::int64_t chunk = plan_plain(part).chunk_size;
   const bool together = in.lists == Lists::together;
-  const bool apart = together && in.group_sizes.size() > kMostGroupsMet;
+  const bool separately = together && in.group_sizes.size() > kMostGroupsMet;
   part.num_points = in.num_points;
   part.chunk_size = chunk;
   Plan p = plan_plain(part);
@@ -212,7 +212,7 @@ Plan plan_groups_at_once(const PlanInput& in) {
     own += of_group * (of_group + 1) / 2;
     between -= pairs_among(size);
   }
-  if (!apart) {
+  if (!separately) {
     p.num_splits = chunks;
     p.chunks_per_split = chunks;
     p.num_chunks = chunks * (chunks + 1) / 2;
@@ -224,7 +224,7 @@ Plan plan_groups_at_once(const PlanInput& in) {
     // The filter's rows are copied in the order of the groups.
     p.bytes_filter *= 2;
   }
-  if (in.lists != Lists::each && !apart) p.num_pairs = between;
+  if (in.lists != Lists::each && !separately) p.num_pairs = between;
   p.bytes_result = bytes_of_answer(in, in.num_points, lists_of_answer(in));
   // A list for each point's own group exists even if it is not used.
   const double more = static_cast<double>(together ? 0 : count - 1);

@@ -35,7 +35,7 @@ struct TwoValues {
       lows += x[f] < 0.0;
     }
   }
-  double apart() const { return high - low; }
+  double difference() const { return high - low; }
   double ratio() const {
     return lows > 0 ? static_cast<double>(highs) / static_cast<double>(lows)
                     : 0.0;
@@ -70,11 +70,11 @@ struct Similarity {
     }
     const double p = static_cast<double>(row.highs);
     const double b =
-        row.lows > 0 ? row.apart() * p /
+        row.lows > 0 ? row.difference() * p /
                            std::sqrt(static_cast<double>(row.highs + row.lows))
                      : 0.0;
     rows.first[place] = rows.first_upper[place] =
-        as_bits(static_cast<float>(row.apart()));
+        as_bits(static_cast<float>(row.difference()));
     rows.second[place] = rows.second_upper[place] =
         as_bits(static_cast<float>(b));
     *error = std::max(*error, row.ratio());

@@ -169,7 +169,7 @@ void HeldPoints::find_between(const Request& asked, const Between& between,
   Lists(request, between, kernels_, rule, search, halves, answer).write();
   if (stats == nullptr) return;
   stats->pairs_filtered = search.counts().filtered;
-  stats->pairs_pruned = search.counts().apart;
+  stats->pairs_pruned = search.counts().pruned;
   stats->pairs_exact = search.counts().exact;
   stats->filter =
       stats->pairs_filtered > 0 ? scale.numbers() : FilterNumbers::none;

@@ -30,7 +30,7 @@ void note(Stats* stats, const PassCounts& counts, double prepared,
           double searched, double emitted) {
   if (stats == nullptr) return;
   stats->pairs_filtered = counts.filtered;
-  stats->pairs_pruned = counts.apart;
+  stats->pairs_pruned = counts.pruned;
   stats->pairs_exact = counts.exact;
   stats->seconds_prepare = prepared;
   stats->seconds_search = searched - prepared;
@@ -493,7 +493,8 @@ void HeldPoints::meet_groups(const Request& request, const Plan& plan,
   const std::size_t count = static_cast<std::size_t>(groups.count());
   const bool each = groups.lists() == PointGroups::Lists::each;
   const bool together = groups.lists() == PointGroups::Lists::together;
-  if (!met_as_blocks(groups)) return search.meet_apart(all, kPrepared, 1.0);
+  if (!met_as_blocks(groups))
+    return search.meet_other_groups(all, kPrepared, 1.0);
   std::vector<std::vector<std::int32_t>> places = places_of(groups);
   std::vector<FilterRows> filter(count);
   std::vector<PointBlock> block(count);

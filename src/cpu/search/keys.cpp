@@ -213,10 +213,10 @@ float KeyTiles::limit_of(double reach) const {
   return limit < HUGE_VAL ? float_up(limit) : kFloatInfinity;
 }
 
-bool KeyTiles::apart(const Span& a, const Span& b, float limit) const {
+bool KeyTiles::farther(const Span& a, const Span& b, float limit) const {
   return kind_ == KeyKind::box
              ? rule_.between(a.box.data(), b.box.data(), a.box.size()) > limit
-             : cpu::apart(kind_, a.key, b.key, static_cast<double>(limit));
+             : cpu::farther(kind_, a.key, b.key, static_cast<double>(limit));
 }
 
 float KeyTiles::between(const Span& a, const Span& b) const {
@@ -283,7 +283,7 @@ std::vector<ChunkPair> near_chunks(const ChunkSpans& rows,
       std::vector<ChunkPair>& near = of[static_cast<std::size_t>(row)];
       for (std::int64_t c = symmetric ? row : 0; c < columns.size(); ++c) {
         const float limit = std::max(rows.limit(row), columns.limit(c));
-        if (rows.tiles().apart(rows[row], columns[c], limit)) continue;
+        if (rows.tiles().farther(rows[row], columns[c], limit)) continue;
         near.push_back({static_cast<std::int32_t>(row),
                         static_cast<std::int32_t>(c),
                         symmetric && c == row

@@ -96,8 +96,8 @@ struct KeyRange {
 
 /// Whether no point of one interval is within `reach` (see FilterForm) of a
 /// point of the other. NaN gives false.
-inline bool apart(KeyKind kind, const KeyRange& a, const KeyRange& b,
-                  double reach) {
+inline bool farther(KeyKind kind, const KeyRange& a, const KeyRange& b,
+                    double reach) {
   const double low = std::max(a.low, b.low), high = std::min(a.high, b.high);
   return low - high > (kind == KeyKind::share ? reach * (low + high) : reach);
 }
@@ -162,7 +162,7 @@ class KeyTiles {
   /// FilterForm).
   float limit_of(double reach) const;
   /// Whether no point of one span is within that limit of one of the other.
-  bool apart(const Span& a, const Span& b, float limit) const;
+  bool farther(const Span& a, const Span& b, float limit) const;
   /// How far the middles of two spans are from each other, for their order.
   float between(const Span& a, const Span& b) const;
 

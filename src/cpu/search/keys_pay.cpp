@@ -144,7 +144,7 @@ double share_by_keys(KeyKind kind, const std::vector<SampledRow>& rows,
     for (const SampledRow& other : rows) {
       const double reach = std::max(row.reach, other.reach);
       const auto is_pruned = [&](double key) {
-        return apart(kind, of_row, {key, key}, reach);
+        return farther(kind, of_row, {key, key}, reach);
       };
       const auto own = std::lower_bound(low.begin(), low.end(), of_row.low);
       const auto first = std::partition_point(low.begin(), own, is_pruned);

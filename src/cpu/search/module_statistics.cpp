@@ -108,19 +108,19 @@ class PointSet {
   PointSet(const UnitRows& rows, std::int64_t most)
       : rows_(rows),
         values_(most * rows.padded),
-        turned_(rows.features * padded_features(most)),
+        transposed_(rows.features * padded_features(most)),
         kim_(static_cast<std::size_t>(most)),
         kme_(static_cast<std::size_t>(most)) {}
 
   void take(const std::int32_t* points, std::int64_t count) {
     size_ = count;
     width_ = padded_features(count);
-    std::fill_n(turned_.data(), rows_.features * width_, 0.0);
+    std::fill_n(transposed_.data(), rows_.features * width_, 0.0);
     for (std::int64_t i = 0; i < count; ++i) {
       const double* const from = rows_.first + points[i] * rows_.padded;
       std::copy_n(from, rows_.padded, values_.data() + i * rows_.padded);
       for (std::int64_t f = 0; f < rows_.features; ++f)
-        turned_[f * width_ + i] = from[f];
+        transposed_[f * width_ + i] = from[f];
     }
     std::fill(kim_.begin(), kim_.end(), 0.0);
     sums = PairSums();
@@ -143,7 +143,7 @@ class PointSet {
 
   /// The correlations of the first `count` points with their eigengene.
   void find_kme(const Kernels& kernels, std::int64_t count) {
-    const FirstRows first = {values_.data(), rows_.padded,   turned_.data(),
+    const FirstRows first = {values_.data(), rows_.padded,   transposed_.data(),
                              width_,         rows_.features, count};
     leading_loadings(kernels, first, kme_.data());
   }
@@ -158,8 +158,8 @@ class PointSet {
 
  private:
   const UnitRows rows_;
-  Buffer<double> values_;  ///< [points x padded]
-  Buffer<double> turned_;  ///< [features x width_]
+  Buffer<double> values_;      ///< [points x padded]
+  Buffer<double> transposed_;  ///< [features x width_]
   std::int64_t size_ = 0, width_ = 0;
   std::vector<double> kim_, kme_;
 };

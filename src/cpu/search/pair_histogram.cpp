@@ -270,7 +270,7 @@ class MaskedTaker {
 void note(Stats* stats, const PassCounts& counts, FilterNumbers numbers) {
   if (stats == nullptr) return;
   stats->pairs_filtered = counts.filtered;
-  stats->pairs_pruned = counts.apart;
+  stats->pairs_pruned = counts.pruned;
   stats->pairs_exact = counts.exact;
   stats->filter = numbers;
 }

@@ -32,10 +32,10 @@ struct Chunk {
 /// The numbers of pairs in a pass, by the step that decided them.
 struct PassCounts {
   double filtered = 0, exact = 0;
-  double apart = 0;  ///< pruned by the keys or boxes of their points
+  double pruned = 0;  ///< by the keys or boxes of their points
   void add(const PassCounts& other) {
     filtered += other.filtered;
-    apart += other.apart;
+    pruned += other.pruned;
     exact += other.exact;
   }
 };
@@ -121,14 +121,14 @@ class ChunkPass {
     at_.diagonal = symmetric_ && row_chunk == column_chunk;
     if (at_.num_rows <= 0 || at_.num_columns <= 0) return;
     if (!pairs_.may_meet(at_)) {
-      counts_.apart += at_.pairs();
+      counts_.pruned += at_.pairs();
       return;
     }
     if (!sink_.enter(at_, row_threshold_.data(), column_threshold_.data()))
       return;
     if (!pairs_.any_near(at_, row_threshold_.data(),
                          column_threshold_.data())) {
-      counts_.apart += at_.pairs();
+      counts_.pruned += at_.pairs();
       return;
     }
     pairs_.enter(at_);
@@ -155,7 +155,7 @@ class ChunkPass {
       }
     }
     rerank();
-    counts_.apart += skipped;
+    counts_.pruned += skipped;
     if (pairs_.has_filter()) counts_.filtered += at_.pairs() - skipped;
   }
 

@@ -84,7 +84,7 @@ class ChunkKeys {
   bool may_meet(const Chunk& at) const {
     const std::int64_t row = rows_->chunk_at(at.row0);
     const std::int64_t column = columns_->chunk_at(at.column0);
-    return !rows_->tiles().apart(
+    return !rows_->tiles().farther(
         (*rows_)[row], (*columns_)[column],
         std::max(rows_->limit(row), columns_->limit(column)));
   }
@@ -112,7 +112,7 @@ class ChunkKeys {
           limit_of(tiles, scale, column_threshold + c,
                    std::min<std::int64_t>(Tile::columns, at.num_columns - c));
       most = std::max(most, limit);
-      any |= look_at_column(at, c, limit);
+      any |= test_column(at, c, limit);
     }
     if (!at.diagonal) columns_->set_limit(columns_->chunk_at(at.column0), most);
     return any;
@@ -134,7 +134,7 @@ class ChunkKeys {
   const std::uint32_t* near_of(std::int64_t c) const {
     return near_.data() + c / Tile::columns * num_panels_;
   }
-  bool look_at_column(const Chunk& at, std::int64_t c, float limit) {
+  bool test_column(const Chunk& at, std::int64_t c, float limit) {
     const KeyTiles& tiles = rows_->tiles();
     const KeyTiles& others = columns_->tiles();
     std::uint32_t* const near = near_.data() + c / Tile::columns * num_panels_;
@@ -162,7 +162,7 @@ class ChunkKeys {
           const float most =
               std::max(row_limit_[static_cast<std::size_t>(t + b)], limit);
           found |=
-              static_cast<std::uint32_t>(!apart(
+              static_cast<std::uint32_t>(!farther(
                   tiles.kind(), tiles.rows(at.row0 + r),
                   others.columns(at.column0 + c), static_cast<double>(most)))
               << b;

@@ -186,7 +186,7 @@ void Search::meet(const std::vector<Meeting>& meetings, double from,
   for (const Meeting& meeting : meetings) {
     parts.emplace_back(*this, meeting, num_pieces);
     num_pieces = parts.back().end_piece();
-    counts_.apart += parts.back().far_pairs();
+    counts_.pruned += parts.back().far_pairs();
   }
   /// The state of one thread, which works on one part at a time.
   struct Hand {
@@ -217,10 +217,11 @@ void Search::meet(const std::vector<Meeting>& meetings, double from,
       });
 }
 
-void Search::meet_apart(const PointBlock& points, double from, double to) {
-  apart_ = true;
+void Search::meet_other_groups(const PointBlock& points, double from,
+                               double to) {
+  other_groups_ = true;
   meet({{&points, &points}}, from, to);
-  apart_ = false;
+  other_groups_ = false;
 }
 
 std::int64_t Search::fill_short(const Meeting& meeting) {

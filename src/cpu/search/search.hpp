@@ -74,7 +74,7 @@ class Search {
   void meet(const std::vector<Meeting>& meetings, double from, double to);
 
   /// The same for all points of a graph, except pairs within one group.
-  void meet_apart(const PointBlock& points, double from, double to);
+  void meet_other_groups(const PointBlock& points, double from, double to);
 
   /// Writes the lists, and correlations where `columns` is given. place: the
   /// place of each row's list; -1: the row was skipped. Returns whether all
@@ -161,7 +161,7 @@ class Search {
   const FilterScale& scale_;
   const bool is_graph_;
   const std::int64_t num_places_;
-  bool apart_ = false;  ///< pairs within one group are omitted
+  bool other_groups_ = false;  ///< pairs within one group are omitted
   Progress* progress_;
   Thresholds thresholds_;
   NeighbourLists lists_;

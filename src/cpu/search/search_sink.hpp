@@ -37,7 +37,7 @@ class Search::Sink : public SinkDefaults {
   }
 
   bool wanted(std::int32_t row, std::int32_t column) const {
-    if (!s_.apart_) return true;
+    if (!s_.other_groups_) return true;
     return group_of(row_, row) != group_of(column_, column);
   }
 

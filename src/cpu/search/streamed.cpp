@@ -327,7 +327,7 @@ void find_streamed(const Request& request, const RowSource& points,
   }
   if (stats == nullptr) return;
   stats->pairs_filtered = search.counts().filtered;
-  stats->pairs_pruned = search.counts().apart;
+  stats->pairs_pruned = search.counts().pruned;
   stats->filter =
       stats->pairs_filtered > 0 ? scale.numbers() : FilterNumbers::none;
   stats->pairs_exact = search.counts().exact;

@@ -15,7 +15,7 @@ namespace {
 // A node's feature is chosen by this many values, of some of its points. Fewer
 // points of many features suffice: none of these features decides alone.
 constexpr std::int64_t kValues = 1 << 14;
-constexpr std::int64_t kLeastLooked = 32, kMostLooked = 256;
+constexpr std::int64_t kLeastSampled = 32, kMostSampled = 256;
 
 /// Some consecutive points of the order.
 struct Node {
@@ -76,8 +76,8 @@ class Halver {
   }
   /// The feature with the largest variance in a sample of the node.
   std::int64_t widest(const Node& node) {
-    const std::int64_t looked =
-        std::min(kMostLooked, std::max(kLeastLooked, kValues / points_.padded));
+    const std::int64_t looked = std::min(
+        kMostSampled, std::max(kLeastSampled, kValues / points_.padded));
     const std::int64_t count = std::min(looked, node.size());
     const double* const first = row_of(node, 0);
     std::fill(sum_.begin(), sum_.end(), 0.0);

@@ -111,7 +111,7 @@ void AnswerWriter::write_pieces(const Lists& lists, std::int64_t num_rows,
 Slice AnswerWriter::slice(const Job& job, std::int64_t piece) {
   Slice s;
   s.lists = job.lists;
-  s.turned = !out_.as_edges();
+  s.transposed = !out_.as_edges();
   char* const slot = device_slot(piece);
   s.distance = distances(slot);
   s.index = indices(slot);
@@ -134,16 +134,17 @@ Slice AnswerWriter::slice(const Job& job, std::int64_t piece) {
 void AnswerWriter::send(const Job& job, std::int64_t piece) {
   const Slice s = slice(job, piece);
   char* const host = pinned_[piece % shape_.slots];
-  if (s.turned) start_slice(s, job.stream);
+  if (s.transposed) start_slice(s, job.stream);
   if (out_.correlation != nullptr) {
     start_correlations(s, job.from, job.stream);
     download(correlations(host), s.correlation, s.size, job.stream);
   }
   download(distances(host),
-           s.turned ? s.distance : job.lists.distance + s.first_entry, s.size,
-           job.stream);
-  download(indices(host), s.turned ? s.index : job.lists.index + s.first_entry,
+           s.transposed ? s.distance : job.lists.distance + s.first_entry,
            s.size, job.stream);
+  download(indices(host),
+           s.transposed ? s.index : job.lists.index + s.first_entry, s.size,
+           job.stream);
 }
 
 void AnswerWriter::copy_out(const Job& job, std::int64_t piece,
@@ -151,7 +152,7 @@ void AnswerWriter::copy_out(const Job& job, std::int64_t piece,
   const Slice s = slice(job, piece);
   if (may_be_short_)
     copy_short(job, s, part, pinned_[piece % shape_.slots]);
-  else if (s.turned)
+  else if (s.transposed)
     copy_matrices(job, s, part, pinned_[piece % shape_.slots]);
   else
     copy_edges(job, s, part, pinned_[piece % shape_.slots]);
@@ -208,9 +209,9 @@ void AnswerWriter::copy_short(const Job& job, const Slice& s, std::int64_t part,
   const std::int64_t end = s.size * (part + 1) / kParts;
   if (first == end) return;
   const std::int64_t entry = s.first_entry + first;
-  std::int64_t row = s.turned ? first % s.num_rows : entry / k_;
+  std::int64_t row = s.transposed ? first % s.num_rows : entry / k_;
   std::int64_t rank =
-      s.turned ? s.rank0.value + first / s.num_rows : entry % k_;
+      s.transposed ? s.rank0.value + first / s.num_rows : entry % k_;
   for (std::int64_t e = first; e < end; ++e) {
     const std::int64_t to =
         out_.at(AnswerRow{job.ids[s.row0 + row]}, Rank{rank});
@@ -221,10 +222,10 @@ void AnswerWriter::copy_short(const Job& job, const Slice& s, std::int64_t part,
     out_.distance[to] = there ? distances(slot)[e] : out_.missing_value;
     if (out_.correlation != nullptr)
       out_.correlation[to] = there ? correlations(slot)[e] : out_.missing_value;
-    if (s.turned && ++row == s.num_rows) {
+    if (s.transposed && ++row == s.num_rows) {
       row = 0;
       ++rank;
-    } else if (!s.turned && ++rank == k_) {
+    } else if (!s.transposed && ++rank == k_) {
       rank = 0;
       ++row;
     }

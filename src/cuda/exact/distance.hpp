@@ -25,20 +25,21 @@ struct Chunk {
   LastStep undo;                ///< takes off the matrix's scaling
   double* distances = nullptr;  ///< out: [num_rows x stride], row-major
   std::int64_t stride = 0;
-  /// out: the transpose, [num_columns x turned_stride], row-major; null: not
-  /// requested.
-  double* turned = nullptr;
-  std::int64_t turned_stride = 0;
-  /// Rows and columns are the same: each pair is computed once, and `turned` is
-  /// `distances`. Tiles on the diagonal write some entries twice, with the same
-  /// bits.
+  /// out: the transpose, [num_columns x transposed_stride], row-major; null:
+  /// not requested.
+  double* transposed = nullptr;
+  std::int64_t transposed_stride = 0;
+  /// Rows and columns are the same: each pair is computed once, and
+  /// `transposed` is `distances`. Tiles on the diagonal write some entries
+  /// twice, with the same bits.
   bool same = false;
 
 #ifdef __CUDACC__
   __device__ void put(std::int64_t row, std::int64_t column,
                       double distance) const {
     distances[row * stride + column] = distance;
-    if (turned != nullptr) turned[column * turned_stride + row] = distance;
+    if (transposed != nullptr)
+      transposed[column * transposed_stride + row] = distance;
   }
 #endif
 };

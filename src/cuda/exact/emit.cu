@@ -55,9 +55,9 @@ __global__ void __launch_bounds__(kPairsPerBlock* kLanes)
   std::int32_t point = kNoPoint;
   std::int64_t row = 0;
   if (pair < s.size) {
-    point = s.turned ? s.index[pair] : s.lists.index[s.first_entry + pair];
-    row = s.turned ? s.row0 + pair % s.num_rows
-                   : (s.first_entry + pair) / s.lists.k;
+    point = s.transposed ? s.index[pair] : s.lists.index[s.first_entry + pair];
+    row = s.transposed ? s.row0 + pair % s.num_rows
+                       : (s.first_entry + pair) / s.lists.k;
   }
   double part = 0.0, row_sum = 0.0, column_sum = 0.0;
   if (point != kNoPoint) {
@@ -80,9 +80,10 @@ __global__ void turn_given(const Slice s, const double* given) {
   const std::int64_t at =
       static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (at >= s.size) return;
-  s.correlation[at] = given[s.turned ? (s.row0 + at % s.num_rows) * s.lists.k +
-                                           s.rank0.value + at / s.num_rows
-                                     : s.first_entry + at];
+  s.correlation[at] =
+      given[s.transposed ? (s.row0 + at % s.num_rows) * s.lists.k +
+                               s.rank0.value + at / s.num_rows
+                         : s.first_entry + at];
 }
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {

@@ -18,7 +18,7 @@ namespace cuda {
 /// .. of the lists in their own order. All pointers are device memory.
 struct Slice {
   Lists lists;
-  bool turned = true;
+  bool transposed = true;
   std::int64_t row0 = 0, num_rows = 0;
   Rank rank0 = {0};
   std::int64_t num_ranks = 0;

@@ -68,7 +68,7 @@ __device__ inline int lane_in_turn(int turn) {
 // lane, y over tiles. Block: any. Shared: none.
 __global__ void turn_to_lanes(const double* rows, std::int64_t num_rows,
                               std::int64_t padded, std::int64_t length,
-                              double2* turned) {
+                              double2* transposed) {
   constexpr int side = Tile::side;
   const std::int64_t tile = blockIdx.y, stages = length / Tile::depth;
   const std::int64_t first =
@@ -90,7 +90,7 @@ __global__ void turn_to_lanes(const double* rows, std::int64_t num_rows,
     }
     const std::int64_t stage =
         (tile * kLanes + turn) * stages + static_cast<std::int64_t>(blockIdx.x);
-    turned[(stage * side + r) * kPieces + place] = values;
+    transposed[(stage * side + r) * kPieces + place] = values;
   }
 }
 
@@ -336,7 +336,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 
 // Tests of the order of summation.
 
-constexpr int kLooks = 256;
+constexpr int kTrials = 256;
 
 /// Returns a number whose sums are rounded: all bits used, and magnitudes that
 /// are close, 53 bits apart, or so small that products underflow.
@@ -353,8 +353,8 @@ __device__ inline double made_up(std::uint64_t seed, int kind) {
 }
 
 // Computes one step's sums both ways in each warp, and counts the differences.
-// Grid: kLooks blocks of a warp. Shared: none.
-__global__ void look_at_order(int* differ) {
+// Grid: kTrials blocks of a warp. Shared: none.
+__global__ void examine_order(int* differ) {
   const int lane = static_cast<int>(threadIdx.x), g = lane / 4, q = lane % 4;
   const int kind = static_cast<int>(blockIdx.x) % 3;
   const std::uint64_t seed = blockIdx.x * 1024ull;
@@ -389,12 +389,9 @@ bool adds_in_order(const Stream& stream) {
   if (found != known.end()) return found->second;
   DeviceBuffer<int> d_differ(1);
   clear_from(d_differ, 0, stream);
-  look_at_order<<<kLooks, 32, 0, stream.get()>>>(d_differ.data());
+  examine_order<<<kTrials, 32, 0, stream.get()>>>(d_differ.data());
   CUDA_CHECK(cudaGetLastError());
-  int differ = 0;
-  download(&differ, d_differ, 1, stream);
-  stream.wait();
-  return known[device] = differ == 0;
+  return known[device] = downloaded(d_differ.data(), stream) == 0;
 }
 
 LaneTiles::LaneTiles(std::int64_t most_rows, std::int64_t most_columns,

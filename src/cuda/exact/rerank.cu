@@ -16,16 +16,6 @@ namespace {
 constexpr int kRankThreads = 128;
 constexpr unsigned kWholeWarp = 0xffffffffu;
 
-unsigned warps_for(std::int64_t items) {
-  constexpr std::int64_t a_block = kThreads / kWarp;
-  return static_cast<unsigned>((items + a_block - 1) / a_block);
-}
-
-__device__ inline std::int64_t warp_number() {
-  return (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) /
-         kWarp;
-}
-
 // One warp handles an owned point. Grid: x over points. Block: kThreads.
 // Shared: none.
 __global__ void __launch_bounds__(kThreads)
@@ -174,7 +164,8 @@ __global__ void __launch_bounds__(kThreads)
 void start_waiting(const PairsFromLists& from, const WaitingPairs& to,
                    cudaStream_t stream) {
   if (from.num_owned == 0) return;
-  list_waiting<<<warps_for(from.num_owned), kThreads, 0, stream>>>(from, to);
+  list_waiting<<<blocks_of_warps(from.num_owned), kThreads, 0, stream>>>(from,
+                                                                         to);
   CUDA_CHECK(cudaGetLastError());
 }
 
@@ -186,10 +177,10 @@ void start_reranking(const MetricEntry& metric, const Reranking& reranking,
 void start_reranking(const MetricEntry& metric, const Reranking& few,
                      const Reranking& many, cudaStream_t stream) {
   constexpr std::int64_t rows = kWarp / kLanes;
-  const unsigned few_blocks =
-      warps_for(std::max<std::int64_t>(0, few.end_owned - few.first_owned));
+  const unsigned few_blocks = blocks_of_warps(
+      std::max<std::int64_t>(0, few.end_owned - few.first_owned));
   const unsigned many_blocks =
-      warps_for((many.end_owned - many.first_owned + rows - 1) / rows);
+      blocks_of_warps((many.end_owned - many.first_owned + rows - 1) / rows);
   if (few_blocks + many_blocks == 0) return;
   with_any_sign(metric, [&](auto rule) {
     rerank_pairs<decltype(rule)>
@@ -217,8 +208,8 @@ void start_ranking(const MetricEntry& metric, const Ranking& ranking,
 
 void start_narrowing(const CandidateLists& from, const CandidateLists& to,
                      Slot first_slot, Slot end_slot, cudaStream_t stream) {
-  narrow_lists<<<warps_for(end_slot.value - first_slot.value), kThreads, 0,
-                 stream>>>(from, to, first_slot, end_slot);
+  narrow_lists<<<blocks_of_warps(end_slot.value - first_slot.value), kThreads,
+                 0, stream>>>(from, to, first_slot, end_slot);
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -32,9 +32,9 @@ struct LaneEntry {
             __shfl_sync(kWholeWarp, index, lane)};
   }
   /// Returns the first or the last of this entry and another lane's.
-  __device__ LaneEntry first_or_last(int apart, bool first) const {
-    const LaneEntry other = {__shfl_xor_sync(kWholeWarp, distance, apart),
-                             __shfl_xor_sync(kWholeWarp, index, apart)};
+  __device__ LaneEntry first_or_last(int gap, bool first) const {
+    const LaneEntry other = {__shfl_xor_sync(kWholeWarp, distance, gap),
+                             __shfl_xor_sync(kWholeWarp, index, gap)};
     return other.before(*this) == first ? other : *this;
   }
 };
@@ -44,20 +44,20 @@ __device__ inline LaneEntry sorted(LaneEntry own, int lane) {
 #pragma unroll
   for (int run = 2; run <= 32; run *= 2)
 #pragma unroll
-    for (int apart = run / 2; apart > 0; apart /= 2)
+    for (int gap = run / 2; gap > 0; gap /= 2)
       own = own.first_or_last(
-          apart, ((lane & apart) == 0) == (run == 32 || (lane & run) == 0));
+          gap, ((lane & gap) == 0) == (run == 32 || (lane & run) == 0));
   return own;
 }
 
 /// Merges two sorted warps of entries into the nearest 32, sorted.
 __device__ inline LaneEntry merged(const LaneEntry& own, const LaneEntry& other,
                                    int lane) {
-  const LaneEntry turned = other.from(31 - lane);
-  LaneEntry nearest = turned.before(own) ? turned : own;
+  const LaneEntry reversed = other.from(31 - lane);
+  LaneEntry nearest = reversed.before(own) ? reversed : own;
 #pragma unroll
-  for (int apart = 16; apart > 0; apart /= 2)
-    nearest = nearest.first_or_last(apart, (lane & apart) == 0);
+  for (int gap = 16; gap > 0; gap /= 2)
+    nearest = nearest.first_or_last(gap, (lane & gap) == 0);
   return nearest;
 }
 

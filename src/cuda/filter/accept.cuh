@@ -162,11 +162,11 @@ __device__ inline void write_nearest(
     // Counts how many of the eight precede each of this thread's two.
     int before[2] = {most[1] > most[0], most[0] >= most[1]};
 #pragma unroll
-    for (int apart = 1; apart < 4; ++apart) {
-      const bool first = (lane ^ apart) < lane;
+    for (int gap = 1; gap < 4; ++gap) {
+      const bool first = (lane ^ gap) < lane;
 #pragma unroll
       for (int q = 0; q < 2; ++q) {
-        const float other = __shfl_xor_sync(whole_warp, most[q], apart);
+        const float other = __shfl_xor_sync(whole_warp, most[q], gap);
 #pragma unroll
         for (int p = 0; p < 2; ++p)
           before[p] += other > most[p] || (first && other == most[p]);
@@ -177,8 +177,8 @@ __device__ inline void write_nearest(
     for (int q = 0; q < 2; ++q)
       if (before[q] == work.fill_rule.k - 1) leading = most[q];
 #pragma unroll
-    for (int apart = 1; apart < 4; apart *= 2)
-      leading = fmaxf(leading, __shfl_xor_sync(whole_warp, leading, apart));
+    for (int gap = 1; gap < 4; gap *= 2)
+      leading = fmaxf(leading, __shfl_xor_sync(whole_warp, leading, gap));
     const float threshold =
         least_similarity(leading, work.fill_rule.twice_error, 0.0);
     unsigned keep[2] = {0, 0};
@@ -192,9 +192,9 @@ __device__ inline void write_nearest(
     const int own_count = __popc(keep[0]) + __popc(keep[1]);
     int end = own_count;
 #pragma unroll
-    for (int apart = 1; apart < 4; apart *= 2) {
-      const int other = __shfl_up_sync(whole_warp, end, apart, 4);
-      if (lane >= apart) end += other;
+    for (int gap = 1; gap < 4; gap *= 2) {
+      const int other = __shfl_up_sync(whole_warp, end, gap, 4);
+      if (lane >= gap) end += other;
     }
     Candidate* to = lists.entries +
                     static_cast<std::int64_t>(row) * lists.capacity + end -

@@ -116,40 +116,40 @@ FSKNN_HD inline bool reaches_overlap(float common, float sums,
 }
 
 /// Returns -D, in the same unit.
-FSKNN_HD inline float less_apart(float common, float sums) {
+FSKNN_HD inline float negative_difference(float common, float sums) {
   return fmaf(2.0f, common, -sums);
 }
 FSKNN_HD inline float closeness_of(float common, float sums) {
-  return less_apart(common, sums) * 0x1p126f * 0x1p22f;
+  return negative_difference(common, sums) * 0x1p126f * 0x1p22f;
 }
 FSKNN_HD inline bool reaches_closeness(float common, float sums,
                                        float threshold) {
 #ifdef __CUDA_ARCH__
-  return less_apart(common, sums) >= __fmul_ru(threshold, 0x1p-148f);
+  return negative_difference(common, sums) >= __fmul_ru(threshold, 0x1p-148f);
 #else
-  return static_cast<double>(less_apart(common, sums)) >=
+  return static_cast<double>(negative_difference(common, sums)) >=
          static_cast<double>(threshold) * 0x1p-148;
 #endif
 }
 
 /// The two numbers kept of a row of two values: w and y.
 struct TwoValues {
-  float apart = 0.0f, mean = 0.0f;
+  float difference = 0.0f, mean = 0.0f;
 };
-/// p of `features` bits are set; `apart` is the difference of the values.
-FSKNN_HD inline TwoValues two_values(double apart, bool centred, double p,
+/// p of `features` bits are set; `difference` is the difference of the values.
+FSKNN_HD inline TwoValues two_values(double difference, bool centred, double p,
                                      double features) {
   constexpr double root = 1.4142135623730951;
   TwoValues row;
-  row.apart = static_cast<float>(apart * (0x1p11 * root));
+  row.difference = static_cast<float>(difference * (0x1p11 * root));
   row.mean = centred ? static_cast<float>(p / sqrt(features) * (0x1p-12 * root))
                      : 0.0f;
   return row;
 }
 FSKNN_HD inline float product_of(TwoValues row, TwoValues column,
                                  float common) {
-  return fmaf(-row.mean, column.mean, common * 0x1p126f) * row.apart *
-         column.apart;
+  return fmaf(-row.mean, column.mean, common * 0x1p126f) * row.difference *
+         column.difference;
 }
 FSKNN_HD inline double product_error(double largest_ratio) {
   return (2.1 * largest_ratio + 8.0) * 0x1p-24;

@@ -20,8 +20,7 @@ __global__ void __launch_bounds__(kThreads)
     pack_rows(const PreparedRows from, std::int64_t count,
               const std::int32_t* slots, const HalfRows to, float* counts,
               int* others) {
-  const std::int64_t row =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t row = warp_number();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (row >= count) return;
   const std::int64_t slot = slots[row];
@@ -43,28 +42,21 @@ __global__ void __launch_bounds__(kThreads)
 
 class BitFilter final : public PairFilter {
  public:
-  explicit BitFilter(const RowsInForm& rows) : PairFilter(rows), others_(1) {
-    CUDA_CHECK(cudaMemset(others_.data(), 0, sizeof(int)));
-    CUDA_CHECK(cudaStreamSynchronize(nullptr));
-  }
+  explicit BitFilter(const RowsInForm& rows)
+      : PairFilter(rows), others_(zeros<int>(1)) {}
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,
                   cudaStream_t stream) override {
     if (count == 0) return;
-    const std::int64_t rows_a_block = kThreads / kWarp;
-    const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
-    pack_rows<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
+    pack_rows<<<blocks_of_warps(count), kThreads, 0, stream>>>(
         from, count, slots, tiled_halves(to, rows_, 0), to.values,
         others_.data());
     CUDA_CHECK(cudaGetLastError());
   }
   void set_errors(Cut& cut, const FilterRows&, const FilterRows&,
                   const Stream& stream) override {
-    int others = 0;
-    download(&others, others_, 1, stream);
-    stream.wait();
     // The caller that requests bits has checked all values.
-    if (others != 0)
+    if (downloaded(others_.data(), stream) != 0)
       throw std::logic_error("rows of 0 and 1 have other values");
     cut.twice_error = 2.0 * kBitError;
     cut.row_slack = cut.column_slack = nullptr;
@@ -74,15 +66,10 @@ class BitFilter final : public PairFilter {
   }
   bool tells_sums() const override { return true; }
   void start(const FilterWork& work, cudaStream_t stream) override {
-    HalfWork bits;
-    bits.rows = tiled_halves(work.rows, rows_, 0);
-    bits.columns = tiled_halves(work.columns, rows_, 0);
+    HalfWork bits = half_work(work, rows_);
     // Padding has zeros.
     bits.column_there = bits.column_numbers[0] = work.columns.values;
     bits.row_numbers[0] = work.rows.values;
-    bits.lists = work.lists;
-    bits.pairs = work.pairs;
-    bits.jobs = work.jobs;
     start_bit_pairs(BitSimilarity::overlap, Sign::signed_value, bits, stream);
   }
 

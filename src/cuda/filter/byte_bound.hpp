@@ -119,10 +119,10 @@ FSKNN_HD inline ByteBounds byte_bounds(const ByteRule& rule,
   // 2^-400 added.
   const double up =
       1.0 + static_cast<double>(rule.rotation.size + 64) * 0x1p-51;
-  const double turned = rotation_error(rule.rotation);
+  const double rotated = rotation_error(rule.rotation);
   const double length =
-      sqrt(terms.whole) * up * (1.0 + 2.0 * turned) + 0x1p-400;
-  const double w = sqrt(terms.rounding) * up + turned * length + 0x1p-400;
+      sqrt(terms.whole) * up * (1.0 + 2.0 * rotated) + 0x1p-400;
+  const double w = sqrt(terms.rounding) * up + rotated * length + 0x1p-400;
   const double square = length * length * (1.0 + 0x1p-50);
   const double error = kLongestUnit * w + w * w / 2 +
                        (rule.contract * (square > 1.0 ? square : 1.0) +

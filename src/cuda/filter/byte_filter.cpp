@@ -20,10 +20,7 @@ class ByteFilter final : public PairFilter {
         sign_(metric.sign),
         rule_(rows.depth, rows.features,
               rounding_of_sums(padded_features(rows.features)), 1.0),
-        largest_share_(1) {
-    CUDA_CHECK(cudaMemset(largest_share_.data(), 0, sizeof(double)));
-    CUDA_CHECK(cudaStreamSynchronize(nullptr));
-  }
+        largest_share_(zeros<double>(1)) {}
   bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
              const Sought& sought, const Stream& stream) override {
     const std::int64_t few = std::min(count, kByteSample);
@@ -87,12 +84,10 @@ class ByteFilter final : public PairFilter {
   }
   void start(const FilterWork& work, cudaStream_t stream) override {
     ByteWork pairs;
+    static_cast<PairJobs&>(pairs) = work;
     pairs.rows = bytes(work.rows, 0);
     pairs.columns = bytes(work.columns, 1);
     pairs.column_there = there(work.columns);
-    pairs.lists = work.lists;
-    pairs.pairs = work.pairs;
-    pairs.jobs = work.jobs;
     start_byte_filter(sign_, pairs, stream);
   }
 
@@ -104,20 +99,14 @@ class ByteFilter final : public PairFilter {
     DeviceBuffer<double> d_products(rows * points);
     start_sample_products(sample, rows, points, d_products.data(),
                           stream.get());
-    std::vector<double> to(static_cast<std::size_t>(rows * points));
-    download(to.data(), d_products, rows * points, stream);
-    stream.wait();
-    return to;
+    return downloaded(d_products.data(), rows * points, stream);
   }
   double signed_similarity(double r) const {
     if (sign_ == Sign::absolute) return std::fabs(r);
     return sign_ == Sign::negative ? -r : r;
   }
   double largest_share(const Stream& stream) const {
-    double share = 0.0;
-    download(&share, largest_share_, 1, stream);
-    stream.wait();
-    return share;
+    return downloaded(largest_share_.data(), stream);
   }
   /// A block of slots holds its rows' bytes, then its columns'.
   ByteRows bytes(const FilterRows& rows, int side) const {

@@ -17,15 +17,15 @@ struct BlockTerms {
 
 /// Copies a prepared row of length 1 into shared memory and rotates it, by the
 /// block.
-__device__ inline void turn_row(const PreparedRows& from, std::int64_t row,
-                                const Rotation& rotation, double* turned) {
+__device__ inline void rotate_row(const PreparedRows& from, std::int64_t row,
+                                  const Rotation& rotation, double* rotated) {
   const int thread = static_cast<int>(threadIdx.x);
   const double to_one = from.to_length_one(row);
   for (std::int64_t f = thread; f < rotation.size; f += kByteThreads)
-    turned[f] =
+    rotated[f] =
         f < from.padded ? from.rows[row * from.padded + f] * to_one : 0.0;
   __syncthreads();
-  turn(rotation, turned, thread, kByteThreads, [] { __syncthreads(); });
+  turn(rotation, rotated, thread, kByteThreads, [] { __syncthreads(); });
 }
 
 // Rounds rows to bytes. In: prepared rows; slots [count]. In and out: see
@@ -34,16 +34,16 @@ __device__ inline void turn_row(const PreparedRows& from, std::int64_t row,
 __global__ void __launch_bounds__(kByteThreads)
     round_to_bytes(const PreparedRows from, const std::int32_t* slots,
                    const ByteForms to) {
-  extern __shared__ double turned[];
+  extern __shared__ double rotated[];
   __shared__ BlockTerms shared;
   const std::int64_t slot = slots[blockIdx.x];
   if (slot < 0) return;
   const ByteRule& rule = to.rule;
   const int thread = static_cast<int>(threadIdx.x);
-  turn_row(from, blockIdx.x, rule.rotation, turned);
+  rotate_row(from, blockIdx.x, rule.rotation, rotated);
   ByteTerms terms;
   for (std::int64_t f = thread; f < rule.rotation.size; f += kByteThreads) {
-    const double y = turned[f];
+    const double y = rotated[f];
     const double q = byte_of(y, rule.step);
     const double lost = y - q * rule.step;
     terms.whole = fma(y, y, terms.whole);
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kByteThreads)
 
   for (std::int64_t f = thread; f < rule.rotation.size; f += kByteThreads) {
     const std::int8_t q = static_cast<std::int8_t>(
-        bounds.wild && !magnitude ? 0 : byte_of(turned[f], rule.step));
+        bounds.wild && !magnitude ? 0 : byte_of(rotated[f], rule.step));
     *to.rows.at(slot, f) = q;
     *to.columns.at(slot, f) = q;
   }
@@ -99,13 +99,13 @@ __global__ void __launch_bounds__(kByteThreads)
 __global__ void __launch_bounds__(kByteThreads)
     find_largest(const PreparedRows sample, const Rotation rotation,
                  double* largest_of) {
-  extern __shared__ double turned[];
+  extern __shared__ double rotated[];
   __shared__ double of_warp[kByteThreads / kWarp];
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp;
-  turn_row(sample, blockIdx.x, rotation, turned);
+  rotate_row(sample, blockIdx.x, rotation, rotated);
   double largest = 0.0;
   for (std::int64_t f = thread; f < rotation.size; f += kByteThreads)
-    largest = fmax(largest, fabs(turned[f]));
+    largest = fmax(largest, fabs(rotated[f]));
   for (int gap = kWarp / 2; gap > 0; gap /= 2)
     largest = fmax(largest, __shfl_xor_sync(0xffffffffu, largest, gap));
   if (lane == 0) of_warp[thread / kWarp] = largest;
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kByteThreads)
 
 /// Returns the bytes of shared memory for a rotated row.
 template <class Kernel>
-std::size_t turned_bytes(Kernel kernel, const Rotation& rotation) {
+std::size_t rotated_bytes(Kernel kernel, const Rotation& rotation) {
   const int bytes = static_cast<int>(rotation.size * 8);
   CUDA_CHECK(cudaFuncSetAttribute(
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
@@ -157,7 +157,7 @@ void start_largest_entries(const PreparedRows& sample, std::int64_t rows,
                            const Rotation& rotation, double* largest,
                            cudaStream_t stream) {
   find_largest<<<static_cast<unsigned>(rows), kByteThreads,
-                 turned_bytes(find_largest, rotation), stream>>>(
+                 rotated_bytes(find_largest, rotation), stream>>>(
       sample, rotation, largest);
   CUDA_CHECK(cudaGetLastError());
 }
@@ -177,7 +177,7 @@ void start_byte_rows(const PreparedRows& from, std::int64_t count,
                      cudaStream_t stream) {
   if (count == 0) return;
   round_to_bytes<<<static_cast<unsigned>(count), kByteThreads,
-                   turned_bytes(round_to_bytes, to.rule.rotation), stream>>>(
+                   rotated_bytes(round_to_bytes, to.rule.rotation), stream>>>(
       from, slots, to);
   CUDA_CHECK(cudaGetLastError());
 }

@@ -21,7 +21,7 @@ struct OtherRows {
 // In: x [size]. Out: largest, of whole numbers; others: 1 if there is any other
 // value. Grid: any, x. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
-    look_at_values(const double* x, std::int64_t size, int most, int* largest,
+    examine_values(const double* x, std::int64_t size, int most, int* largest,
                    int* others) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
   std::int64_t i =
@@ -71,8 +71,7 @@ __global__ void __launch_bounds__(kThreads)
                const std::int32_t* slots, const HalfRows to,
                const CodeValues values, std::int64_t features,
                OtherRows* others) {
-  const std::int64_t row =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t row = warp_number();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (row >= count) return;
   const std::int64_t slot = slots[row];
@@ -135,15 +134,13 @@ BitSimilarity similarity_of(const MetricEntry& metric) {
 class CodeFilter final : public PairFilter {
  public:
   CodeFilter(const MetricEntry& metric, const RowsInForm& rows)
-      : PairFilter(rows), tiles_(rows), others_(1) {
+      : PairFilter(rows), tiles_(rows), others_(zeros<OtherRows>(1)) {
     // Both sides of a pair are the same rows, in every form that may replace
     // this one.
     tiles_.sides = 1;
     rule_.similarity = similarity_of(metric);
     rule_.no_larger = has_squares(metric);
     most_bits_ = rule_.no_larger ? 1 : rows.most_code_bits();
-    CUDA_CHECK(cudaMemset(others_.data(), 0, sizeof(OtherRows)));
-    CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
   std::int64_t row_bytes() const override {
     return tiles_.depth * tiles_.sides * entry_of(rows_.form).bytes;
@@ -153,13 +150,11 @@ class CodeFilter final : public PairFilter {
     DeviceBuffer<int> d_found(2);
     clear_from(d_found, 0, stream);
     constexpr unsigned blocks = 2048;
-    look_at_values<<<blocks, kThreads, 0, stream.get()>>>(
+    examine_values<<<blocks, kThreads, 0, stream.get()>>>(
         sample.rows, count * sample.padded, most_bits_, d_found.data(),
         d_found.data() + 1);
     CUDA_CHECK(cudaGetLastError());
-    int found[2];
-    download(found, d_found, 2, stream);
-    stream.wait();
+    const std::vector<int> found = downloaded(d_found.data(), 2, stream);
     if (found[1] != 0 || most_bits_ == 0) return false;
     rule_.bits = found[0] > 0 ? found[0] : 1;
     tiles_.depth = depth_of_codes(rows_.features, rule_.bits);
@@ -169,20 +164,18 @@ class CodeFilter final : public PairFilter {
                   const std::int32_t* slots, const FilterRows& to,
                   cudaStream_t stream) override {
     if (count == 0) return;
-    const std::int64_t rows_a_block = kThreads / kWarp;
-    const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
-    pack_codes<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
+    pack_codes<<<blocks_of_warps(count), kThreads, 0, stream>>>(
         rule_, from, count, slots, tiled_halves(to, tiles_, 0), CodeValues(to),
         rows_.features, others_.data());
     CUDA_CHECK(cudaGetLastError());
   }
   bool suits(const Stream& stream) override {
-    const OtherRows others = look(stream);
+    const OtherRows others = others_found(stream);
     return others.wild == 0 && others.large == 0;
   }
   void set_errors(Cut& cut, const FilterRows& rows, const FilterRows& columns,
                   const Stream& stream) override {
-    wild_ = look(stream).wild != 0;
+    wild_ = others_found(stream).wild != 0;
     if (rule_.similarity == BitSimilarity::difference)
       for (const FilterRows& side : {rows, columns}) {
         if (side.num_slots == 0) continue;
@@ -204,15 +197,10 @@ class CodeFilter final : public PairFilter {
   }
   bool tells_sums() const override { return !wild_; }
   void start(const FilterWork& work, cudaStream_t stream) override {
-    HalfWork bits;
-    bits.rows = tiled_halves(work.rows, tiles_, 0);
-    bits.columns = tiled_halves(work.columns, tiles_, 0);
+    HalfWork bits = half_work(work, tiles_);
     bits.column_there = CodeValues(work.columns).there;
     bits.column_numbers[0] = CodeValues(work.columns).count;
     bits.row_numbers[0] = CodeValues(work.rows).count;
-    bits.lists = work.lists;
-    bits.pairs = work.pairs;
-    bits.jobs = work.jobs;
     start_bit_pairs(rule_.similarity, Sign::signed_value, bits, stream);
   }
 
@@ -220,11 +208,8 @@ class CodeFilter final : public PairFilter {
   double error() const {
     return rule_.similarity == BitSimilarity::overlap ? kBitError : 0.0;
   }
-  OtherRows look(const Stream& stream) const {
-    OtherRows others = {};
-    download(&others, others_, 1, stream);
-    stream.wait();
-    return others;
+  OtherRows others_found(const Stream& stream) const {
+    return downloaded(others_.data(), stream);
   }
 
   RowsInForm tiles_;  ///< with the depth of the codes

@@ -47,12 +47,9 @@ struct ElementwiseRows {
 #endif
 };
 
-struct ElementwiseWork {
+struct ElementwiseWork : PairJobs {
   ElementwiseRows rows, columns;
   std::int64_t words = 0;  ///< of a row, a multiple of 4
-  CandidateLists lists;
-  CandidatePairs pairs;  ///< see FilterWork
-  FilterJobs jobs;
 };
 
 /// Returns the slots' arrays, whose values are room, slack, sum and, for 16-bit
@@ -72,12 +69,12 @@ inline ElementwiseWork elementwise_work(const FilterWork& work,
                                         std::int64_t words) {
   if (work.jobs.column_blocks != nullptr)
     throw std::logic_error("these kernels compare consecutive blocks");
-  return {elementwise_rows(work.rows),
-          elementwise_rows(work.columns),
-          words,
-          work.lists,
-          work.pairs,
-          work.jobs};
+  ElementwiseWork to;
+  static_cast<PairJobs&>(to) = work;
+  to.rows = elementwise_rows(work.rows);
+  to.columns = elementwise_rows(work.columns);
+  to.words = words;
+  return to;
 }
 
 }  // namespace cuda

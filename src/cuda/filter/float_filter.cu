@@ -17,8 +17,7 @@ __global__ void __launch_bounds__(kThreads)
     round_rows(const ElementwiseRule rule, const double* centre,
                const PreparedRows from, std::int64_t count,
                const std::int32_t* slots, const ElementwiseRows to) {
-  const std::int64_t row =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t row = warp_number();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (row >= count) return;
   const std::int64_t slot = slots[row];
@@ -59,9 +58,7 @@ class ElementwiseFilter final : public PairFilter {
                   const std::int32_t* slots, const FilterRows& to,
                   cudaStream_t stream) override {
     if (count == 0) return;
-    const std::int64_t rows_a_block = kThreads / kWarp;
-    const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
-    round_rows<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
+    round_rows<<<blocks_of_warps(count), kThreads, 0, stream>>>(
         rule_, centre_.data(), from, count, slots, elementwise_rows(to));
     CUDA_CHECK(cudaGetLastError());
   }

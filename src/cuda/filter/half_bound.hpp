@@ -159,7 +159,7 @@ struct RawTerms {
 
 struct RawBounds {
   bool wild = false;
-  double apart = 0.0;  ///< e without the parts' share of the accumulation
+  double rest = 0.0;   ///< e without the parts' share of the accumulation
   double error = 0.0;  ///< e
   NormParts norm;      ///< q
   float slack = 0.0f;  ///< infinity: wild
@@ -225,13 +225,13 @@ FSKNN_HD inline RawBounds raw_bounds(const RawRule& rule, const RawTerms& terms,
       static_cast<double>(rule.padded) * rule.scale * 0x1p-530;
   const double tau = sums_error(rule.depth);
   RawBounds to;
-  to.apart = (lambda * x_square + w * w / lambda + w * w) / 2 +
-             tau * x_square / 2 + rule.contract * square + gap * length +
-             square_gap + of_unit + (up - 1.0) * square +
-             fabs(short_of_one) * 0x1p-50 + vanished * (rule.scale * 0x1p-530);
+  to.rest = (lambda * x_square + w * w / lambda + w * w) / 2 +
+            tau * x_square / 2 + rule.contract * square + gap * length +
+            square_gap + of_unit + (up - 1.0) * square +
+            fabs(short_of_one) * 0x1p-50 + vanished * (rule.scale * 0x1p-530);
   // tau M, where M <= 1.005 (p + e) + 2^-20 and tau < 2^-8.
   to.error =
-      (to.apart + tau * (1.01 * (square / 2 + fabs(short_of_one)) + 0x1p-20)) *
+      (to.rest + tau * (1.01 * (square / 2 + fabs(short_of_one)) + 0x1p-20)) *
           1.02 +
       0x1p-400;
   to.wild = !(length <= kLongest) || !(to.error <= kLargestError);

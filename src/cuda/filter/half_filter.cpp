@@ -18,19 +18,13 @@ class HalfFilter : public PairFilter {
         static_cast<std::int64_t>(sizeof(float4)));
   }
   void start(const FilterWork& work, cudaStream_t stream) override {
-    HalfWork half;
-    half.rows = halves(work.rows, 0);
-    half.columns = halves(work.columns, rows_.sides - 1);
+    HalfWork half = half_work(work, rows_);
     half.column_there = there(work.columns);
     if (has_factors()) {
       half.row_numbers[0] = there(work.rows);
       half.column_numbers[0] = there(work.columns);
     }
     half.feature_range_sums = feature_range_sums_.data();
-    half.lists = work.lists;
-    half.pairs = work.pairs;
-    half.jobs = work.jobs;
-    half.fill_rule = work.fill_rule;
     start_half_filter(sign_, half, stream);
   }
 
@@ -56,10 +50,7 @@ class HalfFilter : public PairFilter {
 class UnitFilter final : public HalfFilter {
  public:
   UnitFilter(const MetricEntry& metric, const RowsInForm& rows)
-      : HalfFilter(metric, rows), errors_(2) {
-    CUDA_CHECK(cudaMemset(errors_.data(), 0, 2 * sizeof(double)));
-    CUDA_CHECK(cudaStreamSynchronize(nullptr));
-  }
+      : HalfFilter(metric, rows), errors_(zeros<double>(2)) {}
   /// This filter does not suit rows that are nearly the same. With other signs
   /// such rows remain as they are.
   bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
@@ -69,11 +60,7 @@ class UnitFilter final : public HalfFilter {
     start_raw_form(sample, count,
                    {form.data(), form.data() + padded_, RawSum::near_rows},
                    stream.get());
-    double scale = 0.0;
-    CUDA_CHECK(cudaMemcpyAsync(&scale, form.data() + padded_, sizeof(double),
-                               cudaMemcpyDeviceToHost, stream.get()));
-    stream.wait();
-    return !centring_pays(scale);
+    return !centring_pays(downloaded(form.data() + padded_, stream));
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,
@@ -83,9 +70,7 @@ class UnitFilter final : public HalfFilter {
   }
   void set_errors(Cut& cut, const FilterRows&, const FilterRows&,
                   const Stream& stream) override {
-    double errors[2];
-    download(errors, errors_, 2, stream);
-    stream.wait();
+    const std::vector<double> errors = downloaded(errors_.data(), 2, stream);
     cut.twice_error = 2.0 * kSimilarityScale *
                       unit_error(errors[0], errors[1], rows_.depth, padded_);
     cut.row_slack = cut.column_slack = nullptr;
@@ -139,9 +124,7 @@ class RawFilter final : public HalfFilter {
   SimilarityUnits units(const Cut&, const Stream& stream) override {
     SimilarityUnits units;
     units.near_rows = sum_ == RawSum::near_rows;
-    CUDA_CHECK(cudaMemcpyAsync(&units.scale, form().scale, sizeof(double),
-                               cudaMemcpyDeviceToHost, stream.get()));
-    stream.wait();
+    units.scale = downloaded<double>(form().scale, stream);
     // Distances are then hardly larger than the rounding of the contract's
     // sums.
     constexpr double nearest = 0x1p30;

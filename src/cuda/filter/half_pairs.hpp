@@ -91,6 +91,15 @@ inline HalfRows tiled_halves(const FilterRows& rows, const RowsInForm& form,
   return half;
 }
 
+/// Returns the jobs of rows in this form, without their numbers.
+inline HalfWork half_work(const FilterWork& work, const RowsInForm& form) {
+  HalfWork half;
+  static_cast<PairJobs&>(half) = work;
+  half.rows = tiled_halves(work.rows, form, 0);
+  half.columns = tiled_halves(work.columns, form, form.sides - 1);
+  return half;
+}
+
 /// Filters pairs of rows of bits, in place of halves: see bit_pairs.hpp. They
 /// are compared by overlap, by difference, or by the products of the values
 /// that the bits encode.

@@ -101,10 +101,10 @@ __device__ inline UnitRounding unit_rounding_by_warp(const double* z,
     lane_sum =
         __shfl_sync(whole_warp, sum, (at_once - 1) * kLanes + own % kLanes);
   }
-  for (int apart = kLanes / 2; apart > 0; apart /= 2) {
-    lane_sum += __shfl_xor_sync(whole_warp, lane_sum, apart);
-    if (own < apart)
-      half_ulps += apart == 1 ? kLastHalfUlp : half_ulp_of_sum(lane_sum);
+  for (int gap = kLanes / 2; gap > 0; gap /= 2) {
+    lane_sum += __shfl_xor_sync(whole_warp, lane_sum, gap);
+    if (own < gap)
+      half_ulps += gap == 1 ? kLastHalfUlp : half_ulp_of_sum(lane_sum);
   }
   for (int gap = kWarp / 2; gap > 0; gap /= 2) {
     const double sum = __shfl_xor_sync(whole_warp, squares.sum, gap);
@@ -130,8 +130,7 @@ struct RoundRaw {
 // rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads) round_raw_rows(const RoundRaw raw) {
   const PreparedRows& from = raw.from;
-  const std::int64_t row =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t row = warp_number();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (row >= raw.count) return;
   const std::int64_t slot = raw.slots[row];
@@ -258,9 +257,7 @@ void start_raw_rows(const PreparedRows& from, std::int64_t count,
     raw.rule.gap = 0x1p-1072 / undo.first / undo.second;
   }
   raw.to = to;
-  const std::int64_t rows_a_block = kThreads / kWarp;
-  const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
-  round_raw_rows<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(raw);
+  round_raw_rows<<<blocks_of_warps(count), kThreads, 0, stream>>>(raw);
   CUDA_CHECK(cudaGetLastError());
 }
 

@@ -7,10 +7,8 @@
 
 #include <cstdint>
 
-#include "cuda/exact/candidate_pairs.hpp"
-#include "cuda/exact/candidates.hpp"
+#include "cuda/filter/pair_filter.hpp"
 #include "cuda/plan/number_forms.hpp"
-#include "cuda/plan/rounds.hpp"
 
 namespace fsknn {
 namespace cuda {
@@ -71,18 +69,14 @@ using HalfRows = TiledRows<__half, NumberForm::half>;
 /// The numbers that a slot may have besides its row.
 constexpr int kMostNumbers = 3;
 
-/// Some jobs of one round, without the rows.
-struct PairWork {
+/// Jobs without the rows.
+struct PairWork : PairJobs {
   /// [column slots] 0 for padding; not read where jobs.symmetric.
   const float* column_there = nullptr;
   /// [row slots], [column slots] numbers of rows of bits, as many as the kind
   /// of pairs has.
   const float* row_numbers[kMostNumbers] = {};
   const float* column_numbers[kMostNumbers] = {};
-  CandidateLists lists;
-  CandidatePairs pairs;  ///< see FilterWork
-  FilterJobs jobs;
-  FillRule fill_rule;
 };
 struct HalfWork : PairWork {
   HalfRows rows, columns;

@@ -23,8 +23,7 @@ __global__ void __launch_bounds__(kThreads)
     round_rows(const PreparedRows from, std::int64_t count,
                const std::int32_t* slots, const HalfRows to, float* there,
                const RowErrors errors) {
-  const std::int64_t row =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t row = warp_number();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (row >= count) return;
   const std::int64_t slot = slots[row];
@@ -58,9 +57,7 @@ void start_unit_rows(const PreparedRows& from, std::int64_t count,
                      const std::int32_t* slots, const HalfRows& to,
                      float* there, const RowErrors& errors,
                      cudaStream_t stream) {
-  const std::int64_t rows_a_block = kThreads / kWarp;
-  const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
-  round_rows<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
+  round_rows<<<blocks_of_warps(count), kThreads, 0, stream>>>(
       from, count, slots, to, there, errors);
   CUDA_CHECK(cudaGetLastError());
 }

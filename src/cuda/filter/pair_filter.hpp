@@ -47,16 +47,18 @@ struct FilterRows {
   const std::int32_t* block_of = nullptr;
 };
 
-/// Some jobs of one round.
-struct FilterWork {
-  FilterRows rows, columns;  ///< the same for a graph
-  CandidateLists lists;      ///< of rows; of both where jobs.symmetric
+/// Some jobs of one round, and where the pairs that pass are written.
+struct PairJobs {
+  CandidateLists lists;  ///< of rows; of both where jobs.symmetric
   /// If it has a count, pairs go into this list, and `lists` is not read.
   /// Columns then have thresholds too.
   CandidatePairs pairs;
   FilterJobs jobs;
   /// Where jobs.fill: the entries that lists may omit.
   FillRule fill_rule;
+};
+struct FilterWork : PairJobs {
+  FilterRows rows, columns;  ///< the same for a graph
 };
 
 /// The search that a filter serves.

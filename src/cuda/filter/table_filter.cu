@@ -37,8 +37,7 @@ __global__ void __launch_bounds__(kThreads)
                  const HalfRows rows, const HalfRows columns,
                  const TableValues values, std::int64_t features, int* others) {
   constexpr unsigned whole_warp = 0xffffffffu;
-  const std::int64_t row =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t row = warp_number();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (row >= count) return;
   const std::int64_t slot = slots[row];
@@ -74,20 +73,16 @@ __global__ void __launch_bounds__(kThreads)
 class TableFilter final : public PairFilter {
  public:
   TableFilter(const MetricEntry& metric, const RowsInForm& rows)
-      : PairFilter(rows), terms_(metric.table), others_(1) {
+      : PairFilter(rows), terms_(metric.table), others_(zeros<int>(1)) {
     if (!(terms_.samples > 0.0) ||
         (terms_.copies > 1.0) != (rows.form == NumberForm::allele_pair))
       throw std::logic_error("tables of other samples");
-    CUDA_CHECK(cudaMemset(others_.data(), 0, sizeof(int)));
-    CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,
                   cudaStream_t stream) override {
     if (count == 0) return;
-    const std::int64_t rows_a_block = kThreads / kWarp;
-    const std::int64_t grid = (count + rows_a_block - 1) / rows_a_block;
-    pack_alleles<<<static_cast<unsigned>(grid), kThreads, 0, stream>>>(
+    pack_alleles<<<blocks_of_warps(count), kThreads, 0, stream>>>(
         terms_, from, count, slots, tiled_halves(to, rows_, 0),
         tiled_halves(to, rows_, rows_.sides - 1), TableValues(to),
         rows_.features, others_.data());
@@ -95,11 +90,8 @@ class TableFilter final : public PairFilter {
   }
   void set_errors(Cut& cut, const FilterRows&, const FilterRows&,
                   const Stream& stream) override {
-    int others = 0;
-    download(&others, others_, 1, stream);
-    stream.wait();
     // The caller has checked all values.
-    if (others != 0)
+    if (downloaded(others_.data(), stream) != 0)
       throw std::logic_error("rows of allele counts have other values");
     cut.twice_error = 2.0 * error_of_table(terms_);
     cut.row_slack = cut.column_slack = nullptr;
@@ -110,16 +102,11 @@ class TableFilter final : public PairFilter {
   }
   void start(const FilterWork& work, cudaStream_t stream) override {
     const TableValues rows(work.rows), columns(work.columns);
-    HalfWork bits;
-    bits.rows = tiled_halves(work.rows, rows_, 0);
-    bits.columns = tiled_halves(work.columns, rows_, rows_.sides - 1);
+    HalfWork bits = half_work(work, rows_);
     bits.column_there = columns.there;
     for (int at = 0; at < 3; ++at) bits.column_numbers[at] = columns.column[at];
     // A row has no third number, which is not used.
     for (int at = 0; at < 3; ++at) bits.row_numbers[at] = rows.row[at % 2];
-    bits.lists = work.lists;
-    bits.pairs = work.pairs;
-    bits.jobs = work.jobs;
     start_table_pairs(bits, stream);
   }
 

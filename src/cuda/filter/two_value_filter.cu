@@ -72,10 +72,9 @@ struct LowAndHigh {
 // One warp handles a row. In: prepared rows. Out: found, except the ratio.
 // Grid: x over rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
-    look_at_rows(const PreparedRows from, std::int64_t count,
+    examine_rows(const PreparedRows from, std::int64_t count,
                  std::int64_t features, bool centred, RowsFound* found) {
-  const std::int64_t row =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t row = warp_number();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (row >= count || *reinterpret_cast<volatile int*>(&found->others) != 0)
     return;
@@ -84,15 +83,14 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // One warp handles a row. In: prepared rows; slots [count]. Out: their bits,
-// set for the higher value, 2 to a half's 32 features; apart, mean [slots];
-// found. Grid: x over rows. Block: kThreads. Shared: none.
+// set for the higher value, 2 to a half's 32 features; difference, mean
+// [slots]; found. Grid: x over rows. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     pack_two_values(const bool centred, const PreparedRows from,
                     std::int64_t count, const std::int32_t* slots,
-                    const HalfRows to, float* apart, float* mean,
+                    const HalfRows to, float* difference, float* mean,
                     std::int64_t features, RowsFound* found) {
-  const std::int64_t row =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t row = warp_number();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (row >= count) return;
   const std::int64_t slot = slots[row];
@@ -124,24 +122,25 @@ __global__ void __launch_bounds__(kThreads)
   const double between = centred ? high - low : high;
   const TwoValues kept =
       two_values(between, centred, highs, static_cast<double>(features));
-  apart[slot] = kept.apart;
+  difference[slot] = kept.difference;
   mean[slot] = kept.mean;
 }
 
-/// Return the addresses of a slot's numbers. For points `apart` is never 0; for
-/// padding it is.
-float* apart_of(const FilterRows& rows) { return rows.values; }
+/// Return the addresses of a slot's numbers. For points `difference` is never
+/// 0; for padding it is.
+float* difference_of(const FilterRows& rows) { return rows.values; }
 float* mean_of(const FilterRows& rows) { return rows.values + rows.num_slots; }
 
 class TwoValueFilter final : public PairFilter {
  public:
   TwoValueFilter(const MetricEntry& metric, const RowsInForm& rows)
-      : PairFilter(rows), sign_(metric.sign), tiles_(rows), found_(1) {
+      : PairFilter(rows),
+        sign_(metric.sign),
+        tiles_(rows),
+        found_(zeros<RowsFound>(1)) {
     centred_ = metric.row_form != RowForm::unit;
     tiles_.sides = 1;
     tiles_.depth = depth_of_codes(rows.features, 1);
-    CUDA_CHECK(cudaMemset(found_.data(), 0, sizeof(RowsFound)));
-    CUDA_CHECK(cudaStreamSynchronize(nullptr));
   }
   std::int64_t row_bytes() const override {
     return tiles_.depth * tiles_.sides * entry_of(rows_.form).bytes;
@@ -149,24 +148,26 @@ class TwoValueFilter final : public PairFilter {
   bool learn(const PreparedRows& sample, std::int64_t count, PowerOfTwo,
              const Sought&, const Stream& stream) override {
     const std::int64_t rows = std::min(count, kSample);
-    look_at_rows<<<blocks_for(rows), kThreads, 0, stream.get()>>>(
+    examine_rows<<<blocks_of_warps(rows), kThreads, 0, stream.get()>>>(
         sample, rows, rows_.features, centred_, found_.data());
     CUDA_CHECK(cudaGetLastError());
-    return look(stream).others == 0;
+    return found_of(stream).others == 0;
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,
                   cudaStream_t stream) override {
     if (count == 0) return;
-    pack_two_values<<<blocks_for(count), kThreads, 0, stream>>>(
-        centred_, from, count, slots, tiled_halves(to, tiles_, 0), apart_of(to),
-        mean_of(to), rows_.features, found_.data());
+    pack_two_values<<<blocks_of_warps(count), kThreads, 0, stream>>>(
+        centred_, from, count, slots, tiled_halves(to, tiles_, 0),
+        difference_of(to), mean_of(to), rows_.features, found_.data());
     CUDA_CHECK(cudaGetLastError());
   }
-  bool suits(const Stream& stream) override { return look(stream).others == 0; }
+  bool suits(const Stream& stream) override {
+    return found_of(stream).others == 0;
+  }
   void set_errors(Cut& cut, const FilterRows&, const FilterRows&,
                   const Stream& stream) override {
-    const RowsFound found = look(stream);
+    const RowsFound found = found_of(stream);
     // The plan uses bits only for rows that were examined.
     if (found.others != 0)
       throw std::logic_error("rows of two values have others");
@@ -181,30 +182,18 @@ class TwoValueFilter final : public PairFilter {
     return {1.0, error_, 0.0};
   }
   void start(const FilterWork& work, cudaStream_t stream) override {
-    HalfWork bits;
-    bits.rows = tiled_halves(work.rows, tiles_, 0);
-    bits.columns = tiled_halves(work.columns, tiles_, 0);
-    bits.column_there = apart_of(work.columns);
-    bits.column_numbers[0] = apart_of(work.columns);
+    HalfWork bits = half_work(work, tiles_);
+    bits.column_there = difference_of(work.columns);
+    bits.column_numbers[0] = difference_of(work.columns);
     bits.column_numbers[1] = mean_of(work.columns);
-    bits.row_numbers[0] = apart_of(work.rows);
+    bits.row_numbers[0] = difference_of(work.rows);
     bits.row_numbers[1] = mean_of(work.rows);
-    bits.lists = work.lists;
-    bits.pairs = work.pairs;
-    bits.jobs = work.jobs;
     start_bit_pairs(BitSimilarity::product, sign_, bits, stream);
   }
 
  private:
-  static unsigned blocks_for(std::int64_t rows) {
-    constexpr std::int64_t a_block = kThreads / kWarp;
-    return static_cast<unsigned>((rows + a_block - 1) / a_block);
-  }
-  RowsFound look(const Stream& stream) const {
-    RowsFound found = {};
-    download(&found, found_, 1, stream);
-    stream.wait();
-    return found;
+  RowsFound found_of(const Stream& stream) const {
+    return downloaded(found_.data(), stream);
   }
 
   const Sign sign_;

@@ -17,11 +17,6 @@ namespace {
 // The sample's rows, and the columns with which each is compared.
 constexpr std::int64_t kSampledRows = 16, kMostColumns = 8192;
 
-std::int64_t blocks_for(std::int64_t rows) {
-  constexpr std::int64_t rows_a_block = kThreads / kWarp;
-  return (rows + rows_a_block - 1) / rows_a_block;
-}
-
 /// The rule for writing rows.
 struct WholeForm {
   ElementwiseRule rule;
@@ -37,8 +32,7 @@ __global__ void __launch_bounds__(kThreads)
     round_to_whole(const WholeForm form, const double* centre,
                    const PreparedRows from, std::int64_t count,
                    const std::int32_t* slots, const ElementwiseRows to) {
-  const std::int64_t row =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t row = warp_number();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (row >= count) return;
   const std::int64_t slot = slots[row];
@@ -78,12 +72,11 @@ __global__ void __launch_bounds__(kThreads)
 // x count], room and sum [count]. Grid: x over columns. Block: kThreads.
 // Shared: none.
 __global__ void __launch_bounds__(kThreads)
-    look_at_sample(const WholeForm form, const double* centre,
+    examine_sample(const WholeForm form, const double* centre,
                    const PreparedRows from, std::int64_t num_rows,
                    std::int64_t count, double* distance, float* room,
                    float* sum) {
-  const std::int64_t column =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t column = warp_number();
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (column >= count) return;
   const double* const own = from.rows + column * from.padded;
@@ -99,14 +92,14 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t row = 0; row < num_rows; ++row) {
     const double* const other = from.rows + row * from.padded;
     // Accumulates like a row's terms: sums, or the largest.
-    RowTerms apart;
+    RowTerms terms;
     for (std::int64_t f = lane; f < from.padded; f += kWarp)
-      add_terms(form.rule, apart, {fabs(own[f] - other[f]), 0.0, 0.0});
-    apart = terms_of_warp(form.rule, apart);
+      add_terms(form.rule, terms, {fabs(own[f] - other[f]), 0.0, 0.0});
+    terms = terms_of_warp(form.rule, terms);
     const double over = is_proportion(form.rule.kind)
                             ? from.sums[column] + from.sums[row]
                             : 1.0 / form.rule.inverse_unit;
-    if (lane == 0) distance[row * count + column] = apart.size / over;
+    if (lane == 0) distance[row * count + column] = terms.size / over;
   }
 }
 
@@ -134,16 +127,15 @@ class WholeFilter final : public PairFilter {
     upload(centre_, scale.centre.data(), padded_, stream);
     stream.wait();
     if (sought.forced) return true;
-    return whole_pays(look_at(sample, count, sought, stream), rows_.form, kind,
+    return whole_pays(examine(sample, count, sought, stream), rows_.form, kind,
                       search_of(sought));
   }
   void start_rows(const PreparedRows& from, std::int64_t count,
                   const std::int32_t* slots, const FilterRows& to,
                   cudaStream_t stream) override {
     if (count == 0) return;
-    round_to_whole<<<static_cast<unsigned>(blocks_for(count)), kThreads, 0,
-                     stream>>>(form_, centre_.data(), from, count, slots,
-                               elementwise_rows(to));
+    round_to_whole<<<blocks_of_warps(count), kThreads, 0, stream>>>(
+        form_, centre_.data(), from, count, slots, elementwise_rows(to));
     CUDA_CHECK(cudaGetLastError());
   }
   void set_errors(Cut& cut, const FilterRows& rows, const FilterRows& columns,
@@ -169,7 +161,7 @@ class WholeFilter final : public PairFilter {
   }
 
  private:
-  WholeSample look_at(const PreparedRows& points, std::int64_t count,
+  WholeSample examine(const PreparedRows& points, std::int64_t count,
                       const Sought& sought, const Stream& stream) const {
     WholeSample sample;
     // Two of each row's nearest, if there are that many.
@@ -182,10 +174,10 @@ class WholeFilter final : public PairFilter {
     if (sample.columns == 0) return sample;
     DeviceBuffer<double> distance(sample.rows * sample.columns);
     DeviceBuffer<float> room(sample.columns), sum(sample.columns);
-    look_at_sample<<<static_cast<unsigned>(blocks_for(sample.columns)),
-                     kThreads, 0, stream.get()>>>(
-        form_, centre_.data(), points, sample.rows, sample.columns,
-        distance.data(), room.data(), sum.data());
+    examine_sample<<<blocks_of_warps(sample.columns), kThreads, 0,
+                     stream.get()>>>(form_, centre_.data(), points, sample.rows,
+                                     sample.columns, distance.data(),
+                                     room.data(), sum.data());
     CUDA_CHECK(cudaGetLastError());
     sample.distance.resize(static_cast<std::size_t>(distance.size()));
     sample.room.resize(static_cast<std::size_t>(room.size()));

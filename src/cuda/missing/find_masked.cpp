@@ -162,10 +162,8 @@ class MaskedSegment {
       if (!batch()) return;
       emit();
     }
-    unsigned long long pairs = 0;
-    download(&pairs, pairs_exact_, 1, stream_);
-    stream_.wait();
-    stats_.pairs_exact = static_cast<double>(pairs);
+    stats_.pairs_exact =
+        static_cast<double>(downloaded(pairs_exact_.data(), stream_));
     stats_.rows_short = static_cast<double>(answer_.rows_short());
     stats_.seconds_emit = answer_.seconds();
   }

@@ -192,14 +192,14 @@ std::int64_t meet_in_bands(Plan& p, double bytes_usable) {
   if (p.num_queries > 0) return 1;
   const double side = static_cast<double>(p.chunk_size);
   const double split = side * static_cast<double>(p.k) * 12;
-  const double turned = side * side * 8;
+  const double transposed = side * side * 8;
   std::int64_t at_once = p.splits_per_segment;
   if (bytes_usable > 0)
     at_once = static_cast<std::int64_t>(std::min(
         static_cast<double>(at_once),
-        1 + std::max(0.0, bytes_usable - p.bytes_peak - turned) / split));
+        1 + std::max(0.0, bytes_usable - p.bytes_peak - transposed) / split));
   if (at_once > 1) {
-    const double more = turned + static_cast<double>(at_once - 1) * split;
+    const double more = transposed + static_cast<double>(at_once - 1) * split;
     p.bytes_working += more;
     p.bytes_peak += more;
   }

@@ -338,10 +338,10 @@ CudaPlan plan_groups(const PlanInput& in, const GpuFacts& gpus) {
       filter_shape(in, gpus, FilteredSearch::graph_by_groups);
   const GroupBlocks blocks(in.group_sizes);
   // Devices cannot share one list for all groups.
-  const bool apart =
+  const bool own_lists =
       in.lists != PointGroups::Lists::together || in.num_workers <= 1;
   const std::int64_t lists = lists_a_row(in);
-  const bool suits = in.num_queries == 0 && shape.usable() && apart &&
+  const bool suits = in.num_queries == 0 && shape.usable() && own_lists &&
                      lists > 0 && enough_for_all(in) &&
                      blocks.num_slots() <= kMostSlots * in.num_points &&
                      in.num_points <= INT32_MAX / lists;

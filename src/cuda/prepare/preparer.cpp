@@ -92,11 +92,9 @@ class Preparer::Impl {
     if (!recipe_.needs_sums) return;
     for (const std::unique_ptr<Side>& side : sides_) {
       const DeviceGuard guard(side->device);
-      std::int32_t beyond = 0;
       side->wait();
-      download(&beyond, side->beyond, 1, side->copies);
-      side->copies.wait();
-      if (beyond != 0) throw RangeFailure();
+      if (downloaded(side->beyond.data(), side->copies) != 0)
+        throw RangeFailure();
     }
   }
 

@@ -185,8 +185,8 @@ __device__ inline double value_of(unsigned long long key) {
 template <class T, class Join>
 __device__ inline T joined_by(T value, Join join) {
 #pragma unroll
-  for (int apart = kLanes / 2; apart > 0; apart /= 2)
-    value = join(value, __shfl_xor_sync(0xffffffffu, value, apart));
+  for (int gap = kLanes / 2; gap > 0; gap /= 2)
+    value = join(value, __shfl_xor_sync(0xffffffffu, value, gap));
   return value;
 }
 

@@ -100,7 +100,7 @@ bool AllPairs::chunk(const PairBand& band, std::int64_t split,
     case PairBand::Meeting::both:
       start(chunk_.chunk_for_both(rows, columns));
       start_selection(
-          chunk_.turned_selection(rows, columns, lists_of(band, column)),
+          chunk_.transposed_selection(rows, columns, lists_of(band, column)),
           stream_.get());
       break;
   }

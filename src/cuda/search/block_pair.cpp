@@ -327,7 +327,7 @@ void BlockPair::bring_lists(Batch& batch, const Lists& lists,
   if (work_.correlation) {
     Slice slice;
     slice.lists = lists;
-    slice.turned = false;
+    slice.transposed = false;
     slice.size = entries;
     slice.correlation = batch.correlation.data();
     start_correlations(slice, points_.correlations(rows, row_sums, row_places),

@@ -65,13 +65,8 @@ void CandidateStore::clear_redo(const Stream& stream) {
 
 std::vector<std::int32_t> CandidateStore::counts(Slot first, Slot end,
                                                  const Stream& stream) const {
-  std::vector<std::int32_t> counts(
-      static_cast<std::size_t>(end.value - first.value));
-  CUDA_CHECK(cudaMemcpyAsync(counts.data(), counts_.data() + first.value,
-                             counts.size() * sizeof(std::int32_t),
-                             cudaMemcpyDeviceToHost, stream.get()));
-  stream.wait();
-  return counts;
+  return downloaded(counts_.data() + first.value, end.value - first.value,
+                    stream);
 }
 
 double CandidateStore::num_candidates(Slot first, Slot end,
@@ -83,13 +78,8 @@ double CandidateStore::num_candidates(Slot first, Slot end,
 }
 
 std::vector<std::int32_t> CandidateStore::to_redo(const Stream& stream) const {
-  std::int32_t count = 0;
-  download(&count, redo_count_, 1, stream);
-  stream.wait();
-  std::vector<std::int32_t> places(static_cast<std::size_t>(count));
-  if (count == 0) return places;
-  download(places.data(), redo_places_, count, stream);
-  stream.wait();
+  std::vector<std::int32_t> places = downloaded(
+      redo_places_.data(), downloaded(redo_count_.data(), stream), stream);
   std::sort(places.begin(), places.end());
   return places;
 }

@@ -16,16 +16,16 @@ namespace cuda {
 class ChunkBuffer {
  public:
   /// For chunks of at most this many rows and columns. padded: features of a
-  /// row; undo: removes the matrix's scaling; turned: also holds transposed
+  /// row; undo: removes the matrix's scaling; transposed: also holds transposed
   /// chunks, from which columns select.
   ChunkBuffer(std::int64_t most_rows, std::int64_t most_columns,
-              std::int64_t padded, LastStep undo, bool turned = false)
+              std::int64_t padded, LastStep undo, bool transposed = false)
       : stride_(most_columns),
-        turned_stride_(most_rows),
+        transposed_stride_(most_rows),
         padded_(padded),
         undo_(undo),
         distances_(most_rows * most_columns),
-        turned_(turned ? most_rows * most_columns : 0) {}
+        transposed_(transposed ? most_rows * most_columns : 0) {}
 
   /// Returns the chunk of these rows and columns.
   Chunk chunk(const Panel& rows, const Panel& columns) {
@@ -45,15 +45,15 @@ class ChunkBuffer {
   /// Returns the same with its transpose, for the lists of the columns.
   Chunk chunk_for_both(const Panel& rows, const Panel& columns) {
     Chunk both = chunk(rows, columns);
-    both.turned = turned_.data();
-    both.turned_stride = turned_stride_;
+    both.transposed = transposed_.data();
+    both.transposed_stride = transposed_stride_;
     return both;
   }
   /// Returns the chunk of a panel with itself.
   Chunk own_chunk(const Panel& points) {
     Chunk own = chunk(points, points);
-    own.turned = own.distances;
-    own.turned_stride = own.stride;
+    own.transposed = own.distances;
+    own.transposed_stride = own.stride;
     own.same = true;
     return own;
   }
@@ -75,19 +75,19 @@ class ChunkBuffer {
 
   /// Returns the selection of the nearest of each column, as rows of the
   /// transpose.
-  Selection turned_selection(const Panel& rows, const Panel& columns,
-                             const Lists& lists) const {
+  Selection transposed_selection(const Panel& rows, const Panel& columns,
+                                 const Lists& lists) const {
     Selection selection = this->selection(columns, rows, lists);
-    selection.distances = turned_.data();
-    selection.stride = turned_stride_;
+    selection.distances = transposed_.data();
+    selection.stride = transposed_stride_;
     return selection;
   }
 
  private:
-  const std::int64_t stride_, turned_stride_, padded_;
+  const std::int64_t stride_, transposed_stride_, padded_;
   const LastStep undo_;
-  DeviceBuffer<double> distances_;  ///< [most_rows x most_columns]
-  DeviceBuffer<double> turned_;     ///< [most_columns x most_rows] or nothing
+  DeviceBuffer<double> distances_;   ///< [most_rows x most_columns]
+  DeviceBuffer<double> transposed_;  ///< [most_columns x most_rows] or nothing
 };
 
 /// Memory for the k nearest of each of some rows, on the current device.

@@ -48,7 +48,7 @@ CudaPlan make_plan(const Request& request, const RowSource& points,
   // Points and queries each have a basis of their own for preparation.
   if (request.covariates != nullptr)
     input.bytes_made_from += 2.0 * request.covariates->bytes();
-  input.num_workers = gpus.count();
+  input.num_workers = Workers::at_once(gpus.count());
   input.held = store.held();
   input.correlation = out.correlation != nullptr;
   const CudaPlan plan = plan_cuda(input, facts);

@@ -23,8 +23,7 @@ struct OtherLists {
 // slots. Block: kThreads. Shared: none.
 __global__ void __launch_bounds__(kThreads)
     append_lists(const CandidateLists lists, const OtherLists from) {
-  const std::int64_t at =
-      (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kWarp;
+  const std::int64_t at = warp_number();
   const std::int64_t slot = from.first_slot.value + at;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   if (slot >= from.end_slot.value) return;
@@ -84,10 +83,7 @@ std::uint64_t digest_of(const void* words, std::int64_t bytes,
       static_cast<const std::uint32_t*>(words),
       bytes / static_cast<std::int64_t>(sizeof(std::uint32_t)), sum.data());
   CUDA_CHECK(cudaGetLastError());
-  unsigned long long digest = 0;
-  download(&digest, sum, 1, stream);
-  stream.wait();
-  return digest;
+  return downloaded(sum.data(), stream);
 }
 
 LearntForm learnt_form(const PairFilter& filter, bool suits, const void* words,
@@ -162,10 +158,8 @@ void Exchange::merge_from(const FilterShare& other, bool direct,
       from.entries = staged_entries_.data();
       from.counts = staged_counts_.data();
     }
-    constexpr std::int64_t slots_a_block = kThreads / kWarp;
-    append_lists<<<static_cast<unsigned>((count + slots_a_block - 1) /
-                                         slots_a_block),
-                   kThreads, 0, stream.get()>>>(lists, from);
+    append_lists<<<blocks_of_warps(count), kThreads, 0, stream.get()>>>(lists,
+                                                                        from);
     CUDA_CHECK(cudaGetLastError());
   }
 }

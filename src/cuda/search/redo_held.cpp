@@ -60,15 +60,6 @@ bool may_learn_from(const HeldSearch& held, std::int64_t num_rows) {
          num_rows >= kLeastLearntFrom;
 }
 
-template <class T>
-std::vector<T> on_host(const T* from, std::int64_t size, const Stream& stream) {
-  std::vector<T> to(static_cast<std::size_t>(size));
-  CUDA_CHECK(cudaMemcpyAsync(to.data(), from, to.size() * sizeof(T),
-                             cudaMemcpyDeviceToHost, stream.get()));
-  stream.wait();
-  return to;
-}
-
 /// Points that are far from those that the filter learnt from.
 struct Unbounded {
   /// Places of rows to recompute that have no bound, so that no list is long
@@ -86,7 +77,7 @@ Unbounded take_unbounded(const HeldSearch& held, RedoneRows& rows,
   Unbounded taken;
   const Cut& cut = held.pass.cut;
   if (cut.row_slack == nullptr) return taken;
-  const std::vector<float> slack = on_host(
+  const std::vector<float> slack = downloaded(
       cut.row_slack,
       *std::max_element(rows.slots.begin(), rows.slots.end()) + 1, stream);
   RedoneRows others;
@@ -105,9 +96,9 @@ Unbounded take_unbounded(const HeldSearch& held, RedoneRows& rows,
   const std::int64_t num_slots =
       FilterBlocks(held.search.columns.size()).num_slots();
   const std::vector<float> column_slack =
-      on_host(cut.column_slack, num_slots, stream);
+      downloaded(cut.column_slack, num_slots, stream);
   const std::vector<std::int32_t> places =
-      on_host(held.lists.column_places, num_slots, stream);
+      downloaded(held.lists.column_places, num_slots, stream);
   // Uses the memory that longer lists' rows take later.
   constexpr std::int64_t most = 4096, bytes = std::int64_t{64} << 20;
   const std::size_t fit = static_cast<std::size_t>(

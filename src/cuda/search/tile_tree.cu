@@ -326,11 +326,8 @@ TileTree::TileTree(const PreparedRows& rows, std::int64_t num_points,
                                features_.data(), blocks_.count, least_.data(),
                                most_.data(), by_block_.data());
   CUDA_CHECK(cudaGetLastError());
-  std::vector<std::int32_t> places(static_cast<std::size_t>(n));
-  CUDA_CHECK(cudaMemcpyAsync(places.data(), sorted.Current(),
-                             places.size() * sizeof(std::int32_t),
-                             cudaMemcpyDeviceToHost, stream.get()));
-  stream.wait();
+  const std::vector<std::int32_t> places =
+      downloaded(sorted.Current(), n, stream);
   places_ = blocks_.places();
   for (std::int32_t& place : places_)
     if (place >= 0) place = places[static_cast<std::size_t>(place)];
@@ -356,10 +353,7 @@ double share_by_tree(const PreparedRows& rows, std::int64_t num_points,
       rows, boxes, distances.data(), static_cast<std::int32_t>(count),
       static_cast<int>(k + 1), reached.data());
   CUDA_CHECK(cudaGetLastError());
-  int found = 0;
-  download(&found, reached, 1, stream);
-  stream.wait();
-  return static_cast<double>(found) /
+  return static_cast<double>(downloaded(reached.data(), stream)) /
          static_cast<double>(boxes.num_blocks * kSampledRows);
 }
 

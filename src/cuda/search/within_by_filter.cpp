@@ -216,10 +216,7 @@ void WithinByFilter::run(WithinCollector& collector, std::atomic<bool>* dense) {
 /// Returns the number of candidates of a launch, which may exceed the room for
 /// them.
 std::int64_t WithinByFilter::num_candidates() const {
-  unsigned long long count = 0;
-  download(&count, num_candidates_, 1, stream_);
-  stream_.wait();
-  return static_cast<std::int64_t>(count);
+  return static_cast<std::int64_t>(downloaded(num_candidates_.data(), stream_));
 }
 
 void WithinByFilter::rerank(std::int64_t count, WithinCollector& collector,

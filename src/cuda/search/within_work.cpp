@@ -55,10 +55,7 @@ void FoundPairs::clear_count(const Stream& stream) {
 }
 
 std::int32_t FoundPairs::counted(const Stream& stream) {
-  std::int32_t count = 0;
-  download(&count, count_, 1, stream);
-  stream.wait();
-  return count;
+  return downloaded(count_.data(), stream);
 }
 
 void FoundPairs::take(std::int32_t count, WithinCollector& collector,

@@ -37,9 +37,9 @@ __device__ inline void put_counted(const TripleTileWork& work,
   const int own = __popc(passes);
   int end = own;
 #pragma unroll
-  for (int apart = 1; apart < 32; apart *= 2) {
-    const int before = __shfl_up_sync(0xffffffffu, end, apart);
-    if (lane >= apart) end += before;
+  for (int gap = 1; gap < 32; gap *= 2) {
+    const int before = __shfl_up_sync(0xffffffffu, end, gap);
+    if (lane >= gap) end += before;
   }
   unsigned long long first = 0;
   if (lane == 31)

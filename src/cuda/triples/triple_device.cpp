@@ -52,8 +52,7 @@ DeviceTriples::DeviceTriples(const PreparedPoints& points, int bits)
   DeviceBuffer<double> largest(1);
   clear_from(largest, 0, stream);
   start_largest_value(rows_.data(), rows_.size(), largest.data(), stream.get());
-  download(&largest_, largest, 1, stream);
-  stream.wait();
+  largest_ = downloaded(largest.data(), stream);
   view_.numbers = numbers_.data();
   double mean = 0.0;
   const double values =

@@ -1,14 +1,16 @@
 # All similarities of pairs or triples, a byte each, in the order of CoMet. The
 # core computes them part by part, so that they are never all in memory.
 
+byte_metrics <- c("proportional", "sorensen")
+
 # Checks a search that writes such a file, and returns its options. `given` says
 # which arguments were given that can't be used.
 options_for_bytes <- function(options, sink, least, given, call) {
   if (!identical(sink$format, "comet_bytes")) {
     return(options)
   }
-  if (!options$metric$name %in% triple_metrics) {
-    metrics <- paste0("\"", triple_metrics, "\"", collapse = " or ")
+  if (!options$metric$name %in% byte_metrics) {
+    metrics <- paste0("\"", byte_metrics, "\"", collapse = " or ")
     abort_argument(
       "{.arg metric} must be {metrics} with
        {.code format = \"comet_bytes\"}, not {.val {options$metric$name}}.",

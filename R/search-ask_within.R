@@ -25,18 +25,18 @@ within_on_cpu <- function(search, call = caller_env()) {
     return(search)
   }
   on_cpu_alone(
-    search, "All pairs within a distance are found", "fsknn_within_pairwise",
-    call
+    search, pairwise_on_cpu("All pairs within a distance are found"),
+    "fsknn_within_pairwise", call
   )
 }
 
-# Moves the search to the CPU, unless the user demanded a GPU. With missing
-# samples, `what` is done only there. `id` is that of the message, which is
-# shown once.
-on_cpu_alone <- function(search, what, id, call) {
-  reason <- paste(
-    what, "on the CPU where values are missing and na is \"pairwise\"."
-  )
+pairwise_on_cpu <- function(what) {
+  paste(what, "on the CPU where values are missing and na is \"pairwise\".")
+}
+
+# Moves the search to the CPU, unless the user demanded a GPU. `reason` is a
+# sentence, and `id` is that of the message, which is shown once.
+on_cpu_alone <- function(search, reason, id, call) {
   if (!search$options$automatic) {
     abort_backend("cuda", reason, built = TRUE, call)
   }

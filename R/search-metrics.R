@@ -61,8 +61,24 @@
 #' counted allele of `from` with the other one of `to`, and so on. Of equal
 #' entries, it is the first of `"00"`, `"01"`, `"10"`, `"11"`.
 #'
+#' **Three loci** ([threshold_triples()], [nearest_triples()],
+#' [triple_histogram()]). A sample has C^3 triples of alleles, one of each
+#' locus. The table has the share f_ijk of each of eight kinds among all C^3 d.
+#' An entry is
+#'
+#' multiplier * f_ijk * (1 - parameter * f_i) * (1 - parameter * f_j) *
+#' (1 - parameter * f_k),
+#'
+#' with the same constants as that of two loci, as in CoMet (`src/formulas.hh`).
+#' The weight of the smallest frequency is multiplied first, that of the largest
+#' last. So the order of the loci changes no bit. With the default constants, a
+#' similarity of three is at most 0.712 (`"duo"`: 0.633). It is largest for
+#' three loci with the same alleles of frequency 3/8, if all samples are
+#' homozygous. Of equal entries, `alleles` is the first of `"000"`, `"001"`,
+#' and so on to `"111"`.
+#'
 #' Missing genotypes are an error: CoMet's tables of common samples (`--sparse`)
-#' are not available. Nor are its triples of these metrics.
+#' are not available.
 #'
 #' @section Inner product:
 #' The distance of `"inner_product"` is minus the sum of the products of the two

@@ -116,7 +116,9 @@ counted_on_cpu <- function(search, call = caller_env()) {
   if (request$backend != "cuda" || !identical(request$na, "pairwise")) {
     return(search)
   }
-  on_cpu_alone(search, "Pairs are counted", "fsknn_counts_pairwise", call)
+  on_cpu_alone(
+    search, pairwise_on_cpu("Pairs are counted"), "fsknn_counts_pairwise", call
+  )
 }
 
 has_similarity <- function(metric) {

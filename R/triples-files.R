@@ -4,8 +4,10 @@ write_triples <- function(search, sink, call = caller_env()) {
   ends <- c("from", "to", "third")
   search$request$triples$with_pairs <- sink$format == "csv"
   found <- write_found(
-    sink, triple_columns, ends, search$points$names,
-    function(take) run_triples(search, take, call), call
+    sink, columns_of_triples(search$request$metric), ends, search$points$names,
+    function(take) {
+      run_triples(search, function(part) take(with_triple_alleles(part)), call)
+    }, call
   )
   asked <- search$request$triples
   new_found_file(

@@ -39,12 +39,10 @@ edges_of_triples <- function(triples, form, vertices = NULL, arg = "edges",
   clique_edges(triples, ends)
 }
 
-pair_columns <- c("pair_from_to", "pair_from_third", "pair_to_third")
-
 bipartite_edges <- function(triples, ends, call) {
   points <- ends$vertices
   count <- nrow(triples)
-  taken <- intersect(names(points), c("type", triple_columns))
+  taken <- intersect(names(points), c("type", triple_columns, "alleles"))
   if (length(taken) > 0) {
     abort_argument(
       "{.arg vertices} must have no column {.code {taken[[1]]}}, which triples
@@ -54,7 +52,9 @@ bipartite_edges <- function(triples, ends, call) {
   }
   names <- paste0("triple", seq_len(count))
   names <- utils::tail(make.unique(c(points$name, names), sep = "_"), count)
-  of_triples <- intersect(triple_columns[-(1:3)], names(triples))
+  of_triples <- intersect(
+    c(triple_columns[-(1:3)], "alleles"), names(triples)
+  )
   # Rows with index NA give columns of missing values with the right type.
   vertices <- rbind(
     cbind(

@@ -6,7 +6,9 @@
 #'
 #' @inheritParams threshold_triples
 #' @param breaks The number of bins of equal width from 0 to 1, 20 by default.
-#'   Or the limits of the bins: two or more ascending numbers.
+#'   (With an `allele_table` by which similarities may be above 1, they end at
+#'   the largest possible one of a pair.) Or the limits of the bins: two or more
+#'   ascending numbers.
 #' @returns A data frame of class `fsknn_triple_histogram` with a row for each
 #'   bin:
 #'   * `lower`, `upper`: the limits of the bin. `lower` belongs to the bin;
@@ -39,12 +41,14 @@
 #'   plot(counts)
 #' }
 triple_histogram <- function(x, breaks = 20,
-                             metric = c("proportional", "sorensen"), ...,
-                             stages = NULL, stage = NULL) {
+                             metric = c(
+                               "proportional", "sorensen", "ccc", "duo"
+                             ),
+                             ..., stages = NULL, stage = NULL) {
   check_supplied(x)
-  breaks <- check_triple_breaks(breaks)
   metric <- check_triple_metric(metric)
   options <- triple_options("triple_histogram", ...)
+  breaks <- check_triple_breaks(breaks, options$metric$most %||% 1)
   search <- new_triple_search(x, options)
   search <- ask_triples(
     search, "histogram", check_stages(stages, stage), breaks = breaks
@@ -95,17 +99,17 @@ add_histograms <- function(parts) {
   )
 }
 
-check_triple_breaks <- function(breaks, call = caller_env()) {
+check_triple_breaks <- function(breaks, most, call = caller_env()) {
   breaks <- check_breaks(breaks, call)
   if (length(breaks) == 1) {
-    return(seq(0, breaks) / breaks)
+    return(seq(0, breaks) / breaks * most)
   }
   infinite <- breaks[is.infinite(breaks)]
   if (length(infinite) > 0) {
     abort_argument(
       c(
         "{.arg breaks} must be finite, not {infinite[[1]]}.",
-        i = "All similarities are from 0 to 1."
+        i = "All similarities are from 0 to {most}."
       ),
       call
     )

@@ -126,13 +126,12 @@ summary.fsknn_triples <- function(object, ..., hubs = 5) {
   names <- ends$vertices$name
   count <- tabulate(unlist(ends$numbers), length(names))
   top <- order(-count)[seq_len(min(hubs, sum(count > 0)))]
-  values <- list(
-    similarity = object$similarity, at_least = object$at_least,
-    at_most = object$at_most,
-    largest_pair = pmax(
-      object$pair_from_to, object$pair_from_third, object$pair_to_third
-    ),
-    place = triple_place(object)
+  bounded <- is.null(object$alleles)
+  values <- c(
+    list(similarity = object$similarity),
+    if (bounded) as.list(object)[c("at_least", "at_most")],
+    list(largest_pair = do.call(pmax, as.list(object)[pair_columns])),
+    if (bounded) list(place = triple_place(object))
   )
   quantiles <- lapply(values, function(value) {
     stats::quantile(value, shown_quantiles, names = FALSE, na.rm = TRUE)
@@ -143,6 +142,7 @@ summary.fsknn_triples <- function(object, ..., hubs = 5) {
       num_triples = nrow(object), points_in = sum(count > 0),
       in_triples = count,
       hubs = data.frame(name = names[top], triples = count[top]),
+      alleles = if (!bounded) table(object$alleles),
       quantiles = data.frame(
         value = names(values),
         matrix(
@@ -213,6 +213,10 @@ format.summary.fsknn_triples <- function(x, ...) {
       format_count(x$num_points)
     ),
     if (nrow(x$hubs) > 0) fill_line("Most triples: ", hubs),
+    if (!is.null(x$alleles)) {
+      counts <- format_counts(x$alleles)
+      fill_line("Alleles: ", paste0(names(x$alleles), " (", counts, ")"))
+    },
     if (x$num_triples > 0) table
   )
 }

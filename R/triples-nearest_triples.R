@@ -14,7 +14,10 @@
 #'   `summary()` and `as.data.frame()` (a row for each triple of each point):
 #'   * `second`, `third`: integer matrices, points x k, the row numbers (from 1)
 #'     of the two other points. `second` is the lower number;
-#'   * `similarity`: double matrix, points x k.
+#'   * `similarity`: double matrix, points x k;
+#'   * `alleles`: for `"ccc"` and `"duo"` only, a character matrix with the
+#'     entries of the tables of alleles. `"110"` is the counted alleles of the
+#'     point and of `second` with the other allele of `third`.
 #'
 #'   Each row is ordered by decreasing similarity, then by `second`, then by
 #'   `third`. So there is one right answer. Isolated points (see `constant`)
@@ -32,13 +35,16 @@
 #' nt
 #' head(as.data.frame(nt))
 #' as.data.frame(nearest_triples(x, k = 3, subset = c("gene7", "gene9")))
-nearest_triples <- function(x, k = 10, metric = c("proportional", "sorensen"),
+nearest_triples <- function(x, k = 10,
+                            metric = c(
+                              "proportional", "sorensen", "ccc", "duo"
+                            ),
                             ..., subset = NULL,
                             path = c("auto", "pairs", "all")) {
   check_supplied(x)
   metric <- check_triple_metric(metric)
   options <- triple_options("nearest_triples", ...)
-  path <- check_choice(path, triple_paths, "path")
+  path <- check_triple_path(path, metric)
   search <- new_triple_search(x, options, subset)
   k <- check_triple_k(k, search)
   check_room_for_nearest(k, search)
@@ -56,7 +62,11 @@ asked_rows <- function(search) {
 new_nearest_triples <- function(found, search) {
   of <- asked_rows(search)
   names <- point_names(search$points)
-  answer <- lapply(found[c("second", "third", "similarity")], function(part) {
+  answer <- found[names(triple_types(search$request))]
+  if (!is.null(answer$alleles)) {
+    answer$alleles[] <- as.character(triple_alleles(answer$alleles))
+  }
+  answer <- lapply(answer, function(part) {
     if (!is.null(names)) rownames(part) <- names[of]
     part
   })
@@ -131,7 +141,7 @@ format.fsknn_nearest_triples <- function(x, ...) {
     if (none > 0) paste("Points with none:", format_count(none)),
     if (some) paste("Similarities:", paste(ends, collapse = " to ")),
     paste(
-      "Matrices second, third, similarity:",
+      paste0("Matrices ", paste(names(x), collapse = ", "), ":"),
       paste(format_counts(dim(x$similarity)), collapse = " x ")
     )
   )
@@ -154,6 +164,9 @@ as.data.frame.fsknn_nearest_triples <- function(x, row.names = NULL,
     third = named(as.vector(t(x$third))),
     similarity = as.vector(t(x$similarity))
   )
+  frame$alleles <- if (!is.null(x$alleles)) {
+    factor(as.vector(t(x$alleles)), levels(triple_alleles(1L)))
+  }
   frame <- frame[!is.na(frame$similarity), , drop = FALSE]
   attr(frame, "row.names") <- .set_row_names(nrow(frame))
   frame

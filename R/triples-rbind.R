@@ -45,9 +45,9 @@ rbind.fsknn_triples <- function(..., deparse.level = 1) {
   first <- parts[[1]]
   points <- vertex_table(attr(first, "vertices"))
   known <- check_vertices(points, call)$name
+  names <- columns_of_triples(attr(first, "metric"))
   columns <- join_triples(lapply(parts, function(part) {
-    part_columns <- lapply(triple_columns, function(column) part[[column]])
-    names(part_columns) <- triple_columns
+    part_columns <- as.list(part)[names]
     for (end in c("from", "to", "third")) {
       part_columns[[end]] <- vertex_numbers(part_columns[[end]], known, call)
     }
@@ -59,7 +59,7 @@ rbind.fsknn_triples <- function(..., deparse.level = 1) {
   }
   whole <- attributes(first)
   structure(
-    columns[triple_columns],
+    columns[names],
     row.names = .set_row_names(length(columns$similarity)),
     class = c("fsknn_triples", "data.frame"),
     vertices = whole$vertices, metric = whole$metric,
@@ -95,7 +95,8 @@ check_stages_of_one <- function(parts, call) {
   })
   of_stages <- length(parts) > 0 && all(lengths(stages) == 2)
   all_triples <- all(vapply(parts, function(part) {
-    is_triples(part) && all(triple_columns %in% names(part))
+    is_triples(part) &&
+      all(columns_of_triples(attr(part, "metric")) %in% names(part))
   }, NA))
   good <- of_stages && (all_triples ||
     all(vapply(parts, is_triple_histogram, NA)))
@@ -142,10 +143,10 @@ check_stages_of_one <- function(parts, call) {
 # Joins parts of one answer in its order. from, to and third are numbers of
 # points.
 join_triples <- function(parts) {
-  columns <- lapply(triple_columns, function(column) {
+  names <- setdiff(names(parts[[1]]), "checksum")
+  columns <- lapply(rlang::set_names(names), function(column) {
     unlist(lapply(parts, `[[`, column))
   })
-  names(columns) <- triple_columns
   in_order <- order(columns$from, columns$to, columns$third, method = "radix")
   c(lapply(columns, `[`, in_order), list(
     checksum = add_checksums(vapply(parts, `[[`, "", "checksum"))

@@ -1,7 +1,7 @@
 # Code that the verbs of triples share: options, data, the search with its
 # messages, and the answer.
 
-triple_metrics <- c("proportional", "sorensen")
+triple_metrics <- c("proportional", "sorensen", "ccc", "duo")
 
 triple_paths <- c("auto", "pairs", "all")
 
@@ -11,6 +11,24 @@ check_triple_metric <- function(metric, call = caller_env()) {
     metric, triple_metrics, "metric",
     synonyms = synonyms[synonyms %in% triple_metrics], call = call
   )
+}
+
+# Triples of alleles have one path.
+check_triple_path <- function(path, metric, call = caller_env()) {
+  path <- check_choice(path, triple_paths, "path", call = call)
+  if (!is_allele_table(metric)) {
+    return(path)
+  }
+  if (path == "pairs") {
+    abort_argument(
+      c(
+        "{.code path = \"pairs\"} can't be used with metric {.val {metric}}.",
+        i = "It always skips points that are too dissimilar for any triple."
+      ),
+      call
+    )
+  }
+  "all"
 }
 
 # Returns the checked options of a verb of triples. Data are in memory.
@@ -62,6 +80,12 @@ check_stages <- function(stages, stage, call = caller_env()) {
 new_triple_search <- function(x, options, subset = NULL, named = FALSE,
                               call = caller_env()) {
   search <- new_search(x, options, named = named, call = call)
+  if (options$metric$table && search$request$backend == "cuda") {
+    search <- on_cpu_alone(
+      search, "Triples of alleles are found on the CPU only.",
+      "fsknn_triples_of_alleles", call
+    )
+  }
   points <- search$points
   if (!is.matrix(points$values)) {
     abort_argument(
@@ -243,10 +267,29 @@ describe_asked <- function(request) {
   )
 }
 
+pair_columns <- c("pair_from_to", "pair_from_third", "pair_to_third")
+
 triple_columns <- c(
-  "from", "to", "third", "similarity", "pair_from_to", "pair_from_third",
-  "pair_to_third", "at_least", "at_most"
+  "from", "to", "third", "similarity", pair_columns, "at_least", "at_most"
 )
+
+allele_triple_columns <- c(triple_columns[1:4], "alleles", pair_columns)
+
+columns_of_triples <- function(metric) {
+  if (is_allele_table(metric %||% "")) allele_triple_columns else triple_columns
+}
+
+# Returns the entries of tables of three loci from their numbers: "110" is the
+# counted alleles of the first two points with the other allele of the third.
+triple_alleles <- function(entry) {
+  names <- c("000", "001", "010", "011", "100", "101", "110", "111")
+  factor(names[entry], names)
+}
+
+with_triple_alleles <- function(found) {
+  if (!is.null(found$alleles)) found$alleles <- triple_alleles(found$alleles)
+  found
+}
 
 # Returns the stage if there are several.
 stage_attribute <- function(asked) {
@@ -256,7 +299,8 @@ stage_attribute <- function(asked) {
 new_triples <- function(found, search) {
   points <- search$points
   asked <- search$request$triples
-  columns <- found[triple_columns]
+  metric <- search$options$metric$name
+  columns <- with_triple_alleles(found[columns_of_triples(metric)])
   if (!is.null(points$names)) {
     for (end in c("from", "to", "third")) {
       columns[[end]] <- cpp_names_at(points$names, columns[[end]])
@@ -269,8 +313,7 @@ new_triples <- function(found, search) {
     vertices = data.frame(
       name = points$names %||% seq_len(nrow(points$values))
     ),
-    metric = search$options$metric$name,
-    min_similarity = asked$least,
+    metric = metric, min_similarity = asked$least,
     num_features = as.integer(ncol(points$values)),
     subset = asked$contains,
     stage = stage_attribute(asked),

@@ -52,7 +52,8 @@ triple_rate <- function(request) {
   if (request$backend == "cuda") {
     1e13 * max(1, length(request$devices))
   } else {
-    5e9 * max(1, request$num_threads, na.rm = TRUE)
+    each <- if (is_allele_table(request$metric)) 1e11 else 5e9
+    each * max(1, request$num_threads, na.rm = TRUE)
   }
 }
 
@@ -182,12 +183,18 @@ triple_facts <- list(
 triple_types <- function(request) {
   switch(
     request$triples$verb,
-    threshold = c(
-      list(from = integer(), to = integer(), third = integer()),
-      stats::setNames(rep(list(double()), 6), triple_columns[-(1:3)])
+    threshold = lapply(
+      rlang::set_names(columns_of_triples(request$metric)), function(column) {
+        if (column %in% c("from", "to", "third", "alleles")) {
+          integer()
+        } else {
+          double()
+        }
+      }
     ),
-    nearest = list(
-      second = integer(), third = integer(), similarity = double()
+    nearest = c(
+      list(second = integer(), third = integer(), similarity = double()),
+      if (is_allele_table(request$metric)) list(alleles = integer())
     ),
     histogram = list(counts = double())
   )
@@ -216,8 +223,10 @@ triples_in_range <- function(work, columns) {
   # Points without a triple have NA.
   some_lack <- request$triples$verb == "nearest"
   grepl("^[0-9a-f]{16}$", checksum) && length(unique(lengths(values))) == 1 &&
-    all(vapply(values, function(column) {
-      !is.integer(column) || cpp_all_between(column, 1L, points, some_lack)
+    all(vapply(names(values), function(name) {
+      most <- if (name == "alleles") 8L else points
+      !is.integer(values[[name]]) ||
+        cpp_all_between(values[[name]], 1L, most, some_lack)
     }, NA))
 }
 
@@ -247,7 +256,7 @@ put_triples <- function(answer, work, task, found, call) {
       call
     )
   }
-  answer$parts[[task]] <- found[triple_columns]
+  answer$parts[[task]] <- found[columns_of_triples(work$request$metric)]
 }
 
 # Returns TRUE if this part would make too many.

@@ -1,12 +1,14 @@
 #' All triples above a similarity
 #'
-#' Finds all triples of points whose Proportional Similarity of three (Joubert
-#' et al. 2018) is at least `min_similarity`. It also gives the bounds that the
-#' three pairs imply. So one sees whether the three points have more in common
-#' than their pairs show.
+#' Finds all triples of points whose similarity of three is at least
+#' `min_similarity`. This is Proportional Similarity (Joubert et al. 2018), or
+#' the largest entry of the table of three loci's alleles. It also gives the
+#' similarities of the three pairs. So one sees whether the three points have
+#' more in common than their pairs show.
 #'
 #' @details
-#' The similarity of three rows a, b and c with non-negative values is
+#' The Proportional Similarity of three rows a, b and c with non-negative values
+#' is
 #'
 #' `3 (n_ab + n_ac + n_bc - n_abc) / (2 S)`,
 #'
@@ -16,8 +18,6 @@
 #' The similarity is 1
 #' for three equal rows. It is large if two of the three are large in the same
 #' features, and larger if all three are. `"sorensen"` is the same for 0/1 data.
-#' CoMet has two more metrics of triples, CCC and DUO. Here, these are metrics
-#' of pairs only (see [metrics]).
 #'
 #' It is computed in the equal form `1.5 (S - sum(max(a, b, c))) / S`, in
 #' double, in one order of operations. The bits are the same for any order of
@@ -26,13 +26,20 @@
 #' 1e-16 times the square root of the number of features, and at most 1e-16
 #' times that number.
 #'
-#' **Bounds from the pairs.** Let s be the sum of a row, and M the sum of the
-#' maxima of a pair. The sum of the maxima of all three rows is at least the
-#' largest M, which gives `at_most`. The sum is at most M_pq + M_pr - s_p for
-#' each of the three points p. The smallest of these gives `at_least`. A
-#' triple's position between them shows what its pairs do not. If pairs have
-#' little in common, a triple cannot reach `at_most`, because it is never above
-#' `1.5 (n_ab + n_ac + n_bc) / S`.
+#' **Alleles.** `"ccc"` and `"duo"` compare genotypes, by the table of three
+#' loci's alleles: see [metrics]. Two loci may be independent of each other and
+#' of a third one, and all three together may not. A triple is at most as
+#' similar as each of its pairs, but for rounding. So blocks of points are
+#' skipped if none of their pairs with a point is similar enough, and all other
+#' triples are compared. `path` is `"all"`.
+#'
+#' **Bounds from the pairs**, of Proportional Similarity. Let s be the sum of a
+#' row, and M the sum of the maxima of a pair. The sum of the maxima of all
+#' three rows is at least the largest M, which gives `at_most`. The sum is at
+#' most M_pq + M_pr - s_p for each of the three points p. The smallest of these
+#' gives `at_least`. A triple's position between them shows what its pairs do
+#' not. If pairs have little in common, a triple cannot reach `at_most`, because
+#' it is never above `1.5 (n_ab + n_ac + n_bc) / S`.
 #'
 #' **Path.** In a triple of similarity t or more, each pair has a similarity of
 #' at least 4 - 3 / t. So above 0.75 each triple is a triangle of a threshold
@@ -41,20 +48,24 @@
 #' `"auto"` chooses by a sample of the points, which
 #' [`plan = TRUE`][triple_plans] and `verbose = TRUE` report.
 #'
-#' **GPUs.** Each GPU holds all points, at ten bytes a value. With `"pairs"`, a
-#' GPU excludes, for each point, the other points whose pair with it is too
-#' dissimilar for any triple. It then compares all pairs of the remaining
-#' points, which is faster on a GPU than lists of triangles. With `"all"`,
-#' tensor cores add up half-precision values as a filter. The triples that the
-#' filter cannot rule out are computed again in double, on the GPU.
+#' **GPUs.** Triples of alleles are searched for on the CPU: `backend = "cuda"`
+#' is an error for them, and `"auto"` takes the CPU.
+#'
+#' For the other metrics, each GPU holds all points, at ten bytes a value. With
+#' `"pairs"`, a GPU excludes, for each point, the other points whose pair with
+#' it is too dissimilar for any triple. It then compares all pairs of the
+#' remaining points, which is faster on a GPU than lists of triangles. With
+#' `"all"`, tensor cores add up half-precision values as a filter. The triples
+#' that the filter cannot rule out are computed again in double, on the GPU.
 #'
 #' @param x The points, as for [knn_search()], in memory. Names of the points
 #'   are the row names, or the column names with `points = "columns"` or
 #'   `dimred`. If there are names, they must be unique.
 #' @param min_similarity The smallest similarity to report, one number between 0
-#'   and 1.
+#'   and 1, or a larger one with an `allele_table` (see [point_options()]).
 #' @param metric `"proportional"` (default), for non-negative values, or
-#'   `"sorensen"`, for 0 and 1 (`FALSE` and `TRUE`).
+#'   `"sorensen"`, for 0 and 1 (`FALSE` and `TRUE`). For genotypes: `"ccc"` (0,
+#'   1 or 2 copies of an allele) or `"duo"` (0 and 1).
 #' @param subset Points, as for [knn_search()]: only triples that contain at
 #'   least one of them are found. `NULL` (default): all triples.
 #' @param stages A whole number: the search is divided into this number of
@@ -65,7 +76,8 @@
 #'   stages together give each triple of the whole search once, and
 #'   [rbind()][rbind.fsknn_triples] combines them.
 #' @param path `"auto"` (default), `"pairs"` or `"all"`: see the Details of
-#'   [threshold_triples()]. The answer is the same.
+#'   [threshold_triples()]. The answer is the same. `"pairs"` is an error for
+#'   `"ccc"` and `"duo"`.
 #' @param ... [Point options][point_options()] and [run options][run_options()],
 #'   by name, or collected as `options = `. With `constant = "isolate"`, points
 #'   that are all zeros are in no triple, because they have no similarity.
@@ -87,9 +99,13 @@
 #'   * `from`, `to`, `third`: the points, as row names of `x` if it has any
 #'     (character), otherwise as row numbers (integer); in the order of `x`;
 #'   * `similarity`: the similarity of the three, double;
+#'   * `alleles`: for `"ccc"` and `"duo"` only, the entry of the table of
+#'     alleles (a factor). `"110"` is the counted alleles of `from` and `to`
+#'     with the other allele of `third`;
 #'   * `pair_from_to`, `pair_from_third`, `pair_to_third`: the similarities of
 #'     the pairs, 1 less their distance in [threshold_graph()];
-#'   * `at_least`, `at_most`: the bounds that the pairs imply.
+#'   * `at_least`, `at_most`: the bounds that the pairs imply. `"ccc"` and
+#'     `"duo"` have none.
 #'
 #'   The attribute `vertices` holds all points. The attribute `checksum` is a
 #'   hexadecimal number of 64 bits over all triples and the bits of their
@@ -130,6 +146,10 @@
 #' triples
 #' summary(triples)
 #'
+#' # triples of loci, by the alleles that go together
+#' loci <- matrix(rbinom(30 * 50, 2, 0.3), nrow = 30)
+#' threshold_triples(loci, 0.3, metric = "ccc")
+#'
 #' # those with one gene
 #' threshold_triples(x, 0.7, subset = "gene7")
 #'
@@ -139,7 +159,10 @@
 #' nrow(read.csv(file))
 #' unlink(file)
 threshold_triples <- function(x, min_similarity,
-                              metric = c("proportional", "sorensen"), ...,
+                              metric = c(
+                                "proportional", "sorensen", "ccc", "duo"
+                              ),
+                              ...,
                               subset = NULL, stages = NULL, stage = NULL,
                               path = c("auto", "pairs", "all"), file = NULL,
                               format = NULL, plan = FALSE) {
@@ -147,7 +170,7 @@ threshold_triples <- function(x, min_similarity,
   check_supplied(min_similarity)
   metric <- check_triple_metric(metric)
   options <- triple_options("threshold_triples", ...)
-  path <- check_choice(path, triple_paths, "path")
+  path <- check_triple_path(path, metric)
   least <- check_similarity(min_similarity, options$metric)
   stages <- check_stages(stages, stage)
   if (check_flag(plan, "plan")) {

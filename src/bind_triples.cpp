@@ -1,4 +1,4 @@
-// Triples of points by three-way Proportional Similarity.
+// Triples of points.
 
 #include <unistd.h>
 
@@ -130,7 +130,8 @@ void cpp_close_triples(SEXP handle) {
 // order of the triples' owners. More triples than max_triples are a failure
 // "too_many_triples" with triples, estimated, most, fits (a threshold; Inf:
 // none; NaN: unknown). With `stops` it occurs at once. Only the request's
-// progress is used.
+// progress is used. Tables of alleles have `alleles`, the number of the entry
+// from 1, in place of the bounds.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_find_triples(SEXP handle, double part, double parts,
                             double max_triples, bool stops, bool with_pairs,
@@ -144,14 +145,16 @@ Rcpp::List cpp_find_triples(SEXP handle, double part, double parts,
     asked.stops = stops;
     asked.by_owner = true;
     asked.with_pairs = with_pairs;
+    const Opened& opened = *Handle(handle).checked_get();
     cpu::TriplesFound found;
     try {
-      found = Handle(handle).checked_get()->search->find(asked, progress.get());
+      found = opened.search->find(asked, progress.get());
     } catch (const TooManyTriples& e) {
       return failure_of(e);
     }
     const std::vector<Triple>& all = found.triples;
     const std::vector<TriplePairs>& pairs = found.pairs;
+    const bool is_table = opened.search->is_table();
     Rcpp::List columns = Rcpp::List::create(
         Rcpp::_["from"] = numbers(all, [](const Triple& t) { return t.from; }),
         Rcpp::_["to"] = numbers(all, [](const Triple& t) { return t.to; }),
@@ -159,6 +162,9 @@ Rcpp::List cpp_find_triples(SEXP handle, double part, double parts,
             numbers(all, [](const Triple& t) { return t.third; }),
         Rcpp::_["similarity"] = column_of<Rcpp::NumericVector>(
             all, REALSXP, [](const Triple& t) { return t.similarity; }));
+    if (with_pairs && is_table)
+      columns["alleles"] = column_of<Rcpp::IntegerVector>(
+          pairs, INTSXP, [](const TriplePairs& p) { return p.entry + 1; });
     if (with_pairs) {
       columns["pair_from_to"] =
           doubles(pairs, [](const TriplePairs& p) { return p.from_to; });
@@ -166,6 +172,8 @@ Rcpp::List cpp_find_triples(SEXP handle, double part, double parts,
           doubles(pairs, [](const TriplePairs& p) { return p.from_third; });
       columns["pair_to_third"] =
           doubles(pairs, [](const TriplePairs& p) { return p.to_third; });
+    }
+    if (with_pairs && !is_table) {
       columns["at_least"] =
           doubles(pairs, [](const TriplePairs& p) { return p.at_least; });
       columns["at_most"] =
@@ -177,7 +185,8 @@ Rcpp::List cpp_find_triples(SEXP handle, double part, double parts,
   });
 }
 
-// The k triples of each row (of `contains`, in its order; empty: of all).
+// The k triples of each row (of `contains`, in its order; empty: of all), and
+// for tables of alleles the number of the entry, from 1.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_nearest_triples(SEXP values, Rcpp::List request, int k,
                                Rcpp::IntegerVector contains, std::string path) {
@@ -192,6 +201,7 @@ Rcpp::List cpp_nearest_triples(SEXP values, Rcpp::List request, int k,
     const std::int64_t rows = static_cast<std::int64_t>(found.lists.size());
     Rcpp::IntegerVector second(bind::new_vector(INTSXP, rows * k));
     Rcpp::IntegerVector third(bind::new_vector(INTSXP, rows * k));
+    Rcpp::IntegerVector alleles(bind::new_vector(INTSXP, rows * k));
     Rcpp::NumericVector similarity(bind::new_vector(REALSXP, rows * k));
     for (std::int64_t i = 0; i < rows; ++i) {
       const auto& list = found.lists[static_cast<std::size_t>(i)];
@@ -201,6 +211,7 @@ Rcpp::List cpp_nearest_triples(SEXP values, Rcpp::List request, int k,
         const bool known = rank < list.size();
         second[at] = known ? list[rank].second + 1 : NA_INTEGER;
         third[at] = known ? list[rank].third + 1 : NA_INTEGER;
+        alleles[at] = known ? list[rank].entry + 1 : NA_INTEGER;
         similarity[at] = known ? list[rank].similarity : NA_REAL;
       }
     }
@@ -208,12 +219,15 @@ Rcpp::List cpp_nearest_triples(SEXP values, Rcpp::List request, int k,
         Rcpp::IntegerVector::create(static_cast<int>(rows), k);
     second.attr("dim") = dim;
     third.attr("dim") = dim;
+    alleles.attr("dim") = dim;
     similarity.attr("dim") = dim;
-    return Rcpp::List::create(
-        Rcpp::_["second"] = second, Rcpp::_["third"] = third,
-        Rcpp::_["similarity"] = similarity,
-        Rcpp::_["stats"] = list_of(found.stats),
-        Rcpp::_["checksum"] = hexadecimal(found.checksum));
+    Rcpp::List answer =
+        Rcpp::List::create(Rcpp::_["second"] = second, Rcpp::_["third"] = third,
+                           Rcpp::_["similarity"] = similarity,
+                           Rcpp::_["stats"] = list_of(found.stats),
+                           Rcpp::_["checksum"] = hexadecimal(found.checksum));
+    if (asked.metric->is_table()) answer["alleles"] = alleles;
+    return answer;
   });
 }
 

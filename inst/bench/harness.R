@@ -191,6 +191,28 @@ draw_points <- function(num_points, num_samples, module_size, r) {
 # Of all cores together.
 processor_seconds <- function(times) sum(times[c("user.self", "sys.self")])
 
+# What one core does at most in a CPU second: of the two vector instructions
+# that a feature needs, a maximum and a sum (floor.cpp has them with the
+# minimum, which is as fast).
+vector_rate <- function(threads) {
+  compile("floor.cpp")
+  # Of 20 calls of some 20 ms; the clock of the CPU tells milliseconds.
+  rates <- vapply(1:5, function(i) {
+    elements <- 0
+    times <- system.time(for (call in 1:20) {
+      from <- Sys.time()
+      rate <- call_floor("bench_vector_rate", threads, FALSE)
+      elements <- elements + rate * as.double(Sys.time() - from, units = "secs")
+    })
+    elements / processor_seconds(times)
+  }, 1)
+  say("vector limit (", call_floor("bench_vector_name"), "): ",
+       format(stats::median(rates), digits = 3), " a CPU second (",
+       format(min(rates), digits = 3), " to ", format(max(rates), digits = 3),
+       ")")
+  stats::median(rates)
+}
+
 pause <- function() {
   # Garbage is collected now, and OpenBLAS's threads, which wait actively for
   # some 30 ms, go to sleep.

@@ -286,28 +286,6 @@ bench_poplar <- function() {
 
 # --- CPU ----------------------------------------------------------------------
 
-# What one core does at most in a CPU second: of the two vector instructions
-# that a feature needs, a maximum and a sum (floor.cpp has them with the
-# minimum, which is as fast).
-vector_rate <- function() {
-  compile("floor.cpp")
-  # Of 20 calls of some 20 ms; the clock of the CPU tells milliseconds.
-  rates <- vapply(1:5, function(i) {
-    elements <- 0
-    times <- system.time(for (call in 1:20) {
-      from <- Sys.time()
-      rate <- call_floor("bench_vector_rate", threads, FALSE)
-      elements <- elements + rate * as.double(Sys.time() - from, units = "secs")
-    })
-    elements / processor_seconds(times)
-  }, 1)
-  say("vector limit (", call_floor("bench_vector_name"), "): ",
-       format(stats::median(rates), digits = 3), " a CPU second (",
-       format(min(rates), digits = 3), " to ", format(max(rates), digits = 3),
-       ")")
-  stats::median(rates)
-}
-
 # The study's 500 probes on the natural scale: its ratios.
 study_probes <- function() {
   shared <- Sys.getenv("FSKNN_SHARED", "shared")
@@ -346,7 +324,7 @@ time_search <- function(x, least, path, what, rate) {
 }
 
 bench_cpu <- function() {
-  rate <- vector_rate()
+  rate <- vector_rate(threads)
   sizes <- as.integer(words[-1])
   if (length(sizes) == 0) sizes <- c(500, 1000, 2000, 5000, 10000, 24158)
   study <- study_probes()

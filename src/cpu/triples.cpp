@@ -5,3 +5,4 @@
 #include "cpu/triples/triples_counts.cpp"
 #include "cpu/triples/triples_nearest.cpp"
 #include "cpu/triples/triples_pairs.cpp"
+#include "cpu/triples/triples_tables.cpp"

@@ -69,6 +69,12 @@ std::int32_t step_of(Product product, std::mt19937& random) {
     };
     return static_cast<std::int32_t>(half() | half() << 16);
   }
+  if (product == Product::count_dot) {
+    std::uint32_t bytes = 0;
+    for (int shift = 0; shift < 32; shift += 8)
+      bytes |= random() % (kMostCount + 1) << shift;
+    return static_cast<std::int32_t>(bytes);
+  }
   // Often the extremes of four bytes, or of two numbers of 16 bits.
   const std::uint32_t ends[] = {0x80808080u, 0x7f7f7f7fu, 0x80008000u,
                                 0x7fff7fffu, 0xffffffffu, 0u};
@@ -157,14 +163,18 @@ TEST_CASE("kernels sum the same whatever the numbers' bits are") {
         const Words panel = panel_of(product, steps, random);
         b.insert(b.end(), panel.begin(), panel.end());
       }
-      // Bytes differ as much as possible in every feature; and all bits are
-      // shared.
+      // Bytes differ as much as possible in every feature; all bits are shared;
+      // and all counts are the largest.
       Words low(a.size(), 0), high(b.size(), -1);
       for (const bool ends : {false, true}) {
         if (ends && product != Product::byte_difference &&
-            product != Product::common_bits)
+            product != Product::common_bits && product != Product::count_dot)
           continue;
         if (ends && product == Product::common_bits) low.assign(a.size(), -1);
+        if (ends && product == Product::count_dot) {
+          low.assign(a.size(), kMostCount * 0x01010101);
+          high.assign(b.size(), kMostCount * 0x01010101);
+        }
         for (int panels = 1; panels <= Tile::panels; ++panels)
           for (const std::int64_t r : {0, 8}) {
             Words expected(Tile::rows * Tile::columns, 0);

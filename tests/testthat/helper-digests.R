@@ -48,14 +48,18 @@ with_gaps <- function(x, seed) {
 # An answer has some of these parts, in this order. Lists have a vector for each
 # point, and their lengths count, too.
 answer_parts <- c(
-  "index", "from", "to", "rank", "distance", "correlation", "similarity",
-  "membership"
+  "index", "from", "to", "second", "third", "rank", "distance", "correlation",
+  "similarity", "membership", "triples"
+)
+
+whole_parts <- c(
+  "index", "from", "to", "second", "third", "rank", "membership", "triples"
 )
 
 answer_bytes <- function(answer) {
   bytes <- lapply(intersect(answer_parts, names(answer)), function(part) {
     values <- answer[[part]]
-    whole <- part %in% c("index", "from", "to", "rank", "membership")
+    whole <- part %in% whole_parts
     c(
       if (is.list(values)) plain_bytes(lengths(values), TRUE),
       plain_bytes(if (is.list(values)) unlist(values) else values, whole)

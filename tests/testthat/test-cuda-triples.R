@@ -247,3 +247,16 @@ test_that("a GPU has its memory back after a call, not after R's next gc", {
   # The points take 40 MB.
   expect_gt(free(), before - 1e7)
 })
+
+test_that("triples of alleles are found on the CPU", {
+  skip_if_no_cuda()
+  x <- genotype_matrix(12, 9)
+  expect_error(
+    threshold_triples(x, 0.3, "ccc", backend = "cuda"), "on the CPU only",
+    class = "fsknn_backend_error"
+  )
+  expect_identical(
+    suppressMessages(threshold_triples(x, 0.3, "ccc")),
+    threshold_triples(x, 0.3, "ccc", backend = "cpu")
+  )
+})

@@ -210,6 +210,23 @@ by_blocks <- function(blocks, metric, sign, ...) {
   )
 }
 
+of_triples <- function(metric, ...) {
+  x <- values_for(digest_matrices()$generic$x[1:70, ], metric)
+  # Some triples have exactly this similarity.
+  nearest <- nearest_triples(x, 7, metric, ...)
+  least <- sort(nearest$similarity)[[100]]
+  keyed(
+    list(
+      triples = threshold_triples(x, least, metric, ...),
+      "triples-subset" =
+        threshold_triples(x, least / 2, metric, subset = c(60, 3), ...),
+      "triples-nearest" = nearest,
+      "triples-counts" = triple_histogram(x, 50, metric, ...)
+    ),
+    metric, "signed", "generic"
+  )
+}
+
 # There are enough points and queries for every filter of a GPU.
 many_points <- function(metric, ...) {
   x <- values_for(bell_matrix(4500, 24, seed = 121), metric)
@@ -281,6 +298,17 @@ test_that("so have answers of thousands of points", {
   }
   for (metric in c("pearson", "euclidean", "manhattan")) {
     expect_digests(many_common_samples(metric, backend = "cpu"), "pairwise")
+  }
+})
+
+test_that("so have triples, by any instruction set", {
+  skip_if_not_installed("digest")
+  sets <- fsknn:::cpp_backends()$cpu$instruction_sets
+  for (set in if (is_long()) sets else c(sets[[1]], "auto")) {
+    withr::local_options(fsknn.instruction_set = set)
+    for (metric in fsknn:::triple_metrics) {
+      expect_digests(of_triples(metric, backend = "cpu"), paste(metric, set))
+    }
   }
 })
 

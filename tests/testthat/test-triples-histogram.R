@@ -96,3 +96,40 @@ test_that("some bins of a histogram are a plain data frame", {
   expect_identical(parts[[1]][], parts[[1]])
   expect_identical(parts[[1]][1:4, ], parts[[1]])
 })
+
+test_that("triples of loci are counted, also above 1", {
+  for (metric in c("ccc", "duo")) {
+    x <- genotype_matrix(37, 25, if (metric == "ccc") 2 else 1)
+    for (multiplier in c(4, 30)) {
+      constants <- c(multiplier = multiplier)
+      similarity <- threshold_triples(
+        x, 0, metric, allele_table = constants
+      )$similarity
+      breaks <- sort(unique(similarity))
+      breaks <- breaks[seq(2, length(breaks), length.out = 9)]
+      found <- triple_histogram(x, breaks, metric, allele_table = constants)
+      expect_identical(
+        found$and_above,
+        vapply(breaks[1:8], function(b) sum(similarity >= b) + 0, 0)
+      )
+      expect_identical(attr(found, "below"), sum(similarity < breaks[[1]]) + 0)
+      expect_identical(attr(found, "above"), sum(similarity > breaks[[9]]) + 0)
+      parts <- lapply(1:4, function(i) {
+        triple_histogram(
+          x, breaks, metric, allele_table = constants, stage = c(i, 4)
+        )
+      })
+      expect_identical(do.call(rbind, parts), found)
+      expect_identical(
+        triple_histogram(
+          x, breaks, metric, allele_table = constants, stages = 5,
+          num_threads = 2
+        ),
+        found
+      )
+      whole <- triple_histogram(x, 20, metric, allele_table = constants)
+      expect_identical(sum(whole$triples), choose(37, 3))
+      expect_identical(whole$upper[[20]] > 1, multiplier == 30)
+    }
+  }
+})

@@ -123,3 +123,44 @@ test_that("points that have none print so, though there be no others", {
   }))
   expect_identical(nrow(as.data.frame(found)), 0L)
 })
+
+test_that("the best triples of loci are found, ties by the indices", {
+  for (metric in c("ccc", "duo")) {
+    x <- genotype_matrix(22, 9, if (metric == "ccc") 2 else 1)
+    rownames(x) <- paste0("rs", 1:22)
+    all <- threshold_triples(unname(x), 0, metric)
+    k <- 12
+    found <- nearest_triples(x, k, metric, num_threads = 1)
+    expect_identical(
+      nearest_triples(x, k, metric, num_threads = 2), found
+    )
+    for (point in 1:22) {
+      mine <- all[all$from == point | all$to == point | all$third == point, ]
+      ends <- as.matrix(as.data.frame(mine)[1:3])
+      others <- matrix(t(ends)[t(ends) != point], ncol = 2, byrow = TRUE)
+      at <- order(-mine$similarity, others[, 1], others[, 2])[1:k]
+      expect_identical(unname(found$second[point, ]), others[at, 1])
+      expect_identical(unname(found$third[point, ]), others[at, 2])
+      expect_identical(unname(found$similarity[point, ]), mine$similarity[at])
+      for (rank in c(1, k)) {
+        rows <- c(point, others[at[[rank]], ])
+        expected <- naive_table(
+          unname(x[rows, ]), if (metric == "ccc") 2 else 1,
+          if (metric == "ccc") 9 / 2 else 4
+        )
+        expect_one_of(found$alleles[[point, rank]], expected$alleles)
+      }
+    }
+    some <- nearest_triples(x, k, metric, subset = c("rs9", "rs2"))
+    expect_identical(some$alleles, found$alleles[c(9, 2), ])
+    frame <- as.data.frame(some)
+    expect_identical(
+      as.character(frame$alleles[1:k]), unname(found$alleles[9, ])
+    )
+    folder <- withr::local_tempdir()
+    expect_identical(
+      nearest_triples(x, k, metric, checkpoint = folder), found
+    )
+    expect_output(print(found), "second, third, similarity, alleles")
+  }
+})

@@ -318,3 +318,193 @@ test_that("a subset that is no point is not sent to another verb's argument", {
   )
   expect_no_match(conditionMessage(failure), "outcome")
 })
+
+test_that("triples of alleles are counted allele by allele", {
+  for (metric in c("ccc", "duo")) {
+    for (case in list(c(3, 1), c(4, 5), c(13, 17), c(20, 40))) {
+      x <- genotype_matrix(case[[1]], case[[2]], if (metric == "ccc") 2 else 1)
+      expected <- naive_allele_triples(x, metric)
+      for (least in c(0, 0.2, 0.4)) {
+        at <- expected$similarity >= least - 1e-14
+        found <- threshold_triples(x, least, metric)
+        expect_s3_class(found, "fsknn_triples")
+        columns <- setdiff(names(expected), "alleles")
+        expect_identical(names(found), names(expected))
+        expect_equal(
+          as.data.frame(found)[columns], expected[at, columns],
+          ignore_attr = "row.names", tolerance = 1e-13
+        )
+        expect_one_of(found$alleles, expected$alleles[at])
+      }
+    }
+  }
+})
+
+test_that("values of alleles are those computed by hand", {
+  # Two of four samples are homozygous for the counted allele of all three, and
+  # the others for the other one: 9/2 * 1/2 * (1 - 1/3)^3.
+  x <- rbind(c(2, 2, 0, 0), c(2, 2, 0, 0), c(2, 2, 0, 0), c(0, 0, 2, 2))
+  found <- threshold_triples(x, 0, "ccc")
+  expect_equal(found$similarity, rep(2 / 3, 4), tolerance = 1e-15)
+  expect_identical(
+    as.character(found$alleles), c("000", "001", "001", "001")
+  )
+  # Heterozygous samples have an eighth of each kind: 9/2 * 1/8 * (2/3)^3.
+  one <- threshold_triples(matrix(1, 3, 5), 0, "ccc")
+  expect_equal(one$similarity, 1 / 6, tolerance = 1e-15)
+  # Three of eight samples have all three: 4 * 3/8 * (3/4)^3, the largest.
+  y <- matrix(rep(c(1, 0), c(3, 5)), 3, 8, byrow = TRUE)
+  largest <- threshold_triples(y, 0, "duo")
+  expect_equal(largest$similarity, 81 / 128, tolerance = 1e-15)
+  expect_identical(as.character(largest$alleles), "111")
+  expect_identical(
+    as.data.frame(threshold_triples(y == 1, 0, "duo")), as.data.frame(largest)
+  )
+  # Other constants: the other alleles have 20 * 5/8 * (1 - 5/16)^3.
+  other <- threshold_triples(
+    y, 4, "duo", allele_table = c(multiplier = 20, parameter = 0.5)
+  )
+  expect_equal(other$similarity, 20 * 5 / 8 * (11 / 16)^3, tolerance = 1e-15)
+  expect_messages(threshold_triples(y, 1.5, "duo"))
+})
+
+test_that("a triple of alleles shows what no pair does", {
+  # The third locus has the allele where the other two differ.
+  x <- withr::with_seed(1, matrix(rbinom(3 * 400, 1, 0.5), 3))
+  x <- rbind(a = x[1, ], b = x[2, ], c = abs(x[1, ] - x[2, ]), d = x[3, ])
+  found <- threshold_triples(x, 0, "duo")
+  at <- found$third == "c"
+  expect_gt(found$similarity[at], max(found$similarity[!at]) * 1.5)
+  expect_lt(diff(range(unlist(found[at, 6:8]))), 0.1)
+})
+
+test_that("triples of alleles do not depend on stages, threads or tasks", {
+  x <- genotype_matrix(41, 30)
+  rownames(x) <- paste0("rs", 1:41)
+  for (subset in list(NULL, c("rs7", "rs41"))) {
+    whole <- threshold_triples(x, 0.25, "ccc", subset = subset, num_threads = 1)
+    expect_gt(nrow(whole), 50)
+    if (!is.null(subset)) {
+      all <- threshold_triples(x, 0.25, "ccc")
+      has <- Reduce(`|`, lapply(all[1:3], `%in%`, subset))
+      expect_equal(
+        as.data.frame(whole), as.data.frame(all[has, ]),
+        ignore_attr = "row.names"
+      )
+    }
+    for (stages in c(2, 7, 60)) {
+      expect_identical(
+        threshold_triples(
+          x, 0.25, "ccc", subset = subset, stages = stages,
+          num_threads = 1 + stages %% 2
+        ),
+        whole
+      )
+    }
+    parts <- lapply(3:1, function(i) {
+      threshold_triples(x, 0.25, "ccc", subset = subset, stage = c(i, 3))
+    })
+    expect_identical(do.call(rbind, parts), whole)
+    folder <- withr::local_tempdir()
+    expect_identical(
+      threshold_triples(
+        x, 0.25, "ccc", subset = subset, stages = 5, checkpoint = folder
+      ),
+      whole
+    )
+    expect_identical(knn_collect(folder), whole)
+    file <- withr::local_tempfile(fileext = ".csv")
+    told <- threshold_triples(x, 0.25, "ccc", subset = subset, file = file)
+    expect_identical(told$checksum, attr(whole, "checksum"))
+    written <- utils::read.csv(file, colClasses = c(alleles = "character"))
+    expect_identical(names(written), names(whole))
+    if (is.null(subset)) {
+      expect_identical(written$similarity, whole$similarity)
+      expect_identical(written$alleles, as.character(whole$alleles))
+    }
+  }
+  for (set in fsknn:::cpp_backends()$cpu$instruction_sets) {
+    withr::local_options(fsknn.instruction_set = set)
+    found <- threshold_triples(x, 0.25, "ccc", subset = c("rs7", "rs41"))
+    expect_identical(found, whole)
+  }
+})
+
+test_that("triples of alleles print, are summarised, and become graphs", {
+  x <- genotype_matrix(20, 12)
+  found <- threshold_triples(x, 0.3, "ccc")
+  told <- summary(found)
+  expect_identical(
+    told$quantiles$value, c("similarity", "largest_pair")
+  )
+  expect_identical(sum(told$alleles), nrow(found))
+  expect_match(format(told), "^Alleles: 000 \\(", all = FALSE)
+  expect_output(print(found), "ccc")
+  expect_s3_class(found[1:3, ], "fsknn_triples")
+  g <- as_igraph(found)
+  expect_identical(sum(igraph::V(g)$type), nrow(found))
+  expect_true("alleles" %in% igraph::vertex_attr_names(g))
+  file <- withr::local_tempfile(fileext = ".csv")
+  write_edges(found, file)
+  expect_identical(
+    read.csv(file, colClasses = c(alleles = "character"))$alleles,
+    as.character(found$alleles)
+  )
+})
+
+test_that("the search of triples of alleles is planned, and refuses too many", {
+  x <- genotype_matrix(200, 30)
+  plan <- threshold_triples(x, 0.2, "ccc", plan = TRUE)
+  found <- threshold_triples(x, 0.2, "ccc")
+  expect_identical(plan$path, "all")
+  expect_identical(plan$sampled, 96)
+  expect_identical(plan$comparisons, choose(200, 3) * 30)
+  expect_gt(plan$expected, 0.3 * nrow(found))
+  expect_lt(plan$expected, 3 * nrow(found))
+  error <- expect_error(
+    threshold_triples(x, 0.3, "ccc", max_memory = 120 * 2000),
+    class = "fsknn_size_error"
+  )
+  expect_lte(
+    nrow(threshold_triples(x, error$fits, "ccc", max_memory = 120 * 2000)), 2000
+  )
+  # Similarities above 1, too.
+  constants <- c(multiplier = 50)
+  error <- expect_error(
+    threshold_triples(
+      x, 1, "ccc", allele_table = constants, max_memory = 120 * 2000
+    ),
+    class = "fsknn_size_error"
+  )
+  expect_gt(error$fits, 1)
+  expect_lte(
+    nrow(threshold_triples(x, error$fits, "ccc", allele_table = constants)),
+    2000
+  )
+})
+
+test_that("what triples of alleles lack is said", {
+  x <- genotype_matrix(8, 6)
+  gaps <- x
+  gaps[3, 4] <- NA
+  expect_messages({
+    threshold_triples(x, 0.3, "ccc", path = "pairs")
+    threshold_triples(x, 0.3, "duo")
+    threshold_triples(x / 2, 0.3, "ccc")
+    threshold_triples(gaps, 0.3, "ccc")
+    threshold_triples(gaps, 0.3, "ccc", na = "mean")
+    threshold_triples(gaps, 0.3, "ccc", na = "pairwise")
+    threshold_triples(x, 0.3, allele_table = c(multiplier = 2))
+    threshold_triples(
+      x, 0, "ccc", file = tempfile(), format = "comet_bytes"
+    )
+  })
+  search <- list(
+    request = list(backend = "cuda"), options = list(automatic = FALSE)
+  )
+  words <- "Triples of alleles are found on the CPU only."
+  expect_error(
+    fsknn:::on_cpu_alone(search, words, "test", NULL), words,
+    class = "fsknn_backend_error"
+  )
+})

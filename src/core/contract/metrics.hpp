@@ -182,6 +182,11 @@ struct Jaccard : Overlapping {
   }
 };
 
+/// The sums of products of three rows and of each two, and the rows' sums.
+struct ThreeSums {
+  double abc, ab, ac, bc, a, b, c;
+};
+
 // Metrics of genotypes: the largest entry of the table of two loci's alleles
 // (Climer et al. 2014; CoMet's CCC and DUO, of 2 and of 1 allele a sample).
 // Rows are counts of an allele, from 0 to `copies`, and a row's sum is its
@@ -194,6 +199,8 @@ struct Jaccard : Overlapping {
 // Operations and their order are CoMet's, so that entries have its bits. The
 // smaller frequency comes first, which makes an entry symmetric: the proof is
 // in vignettes/proofs.Rmd, "The arithmetic of each metric".
+//
+// Three loci have a table of eight entries, with another frequency and weight.
 struct AlleleTable : RawMetric {
   using Sum = Dot;
   static constexpr FilterKind filter = FilterKind::table;
@@ -214,20 +221,26 @@ struct AlleleTable : RawMetric {
   FSKNN_HD static double weight(double frequency, const TableTerms& t) {
     return 1.0 - fma(t.parameter, frequency, 0.0);
   }
+  /// The number of counted (1) or other (0) alleles of two rows, from that of
+  /// both counted ones, of each row's counted ones, and of all.
+  FSKNN_HD static double number_of(int allele_a, int allele_b, double both,
+                                   double of_a, double of_b, double all) {
+    if (allele_a && allele_b) return both;
+    if (allele_a) return of_a - both;
+    return allele_b ? of_b - both : all - (of_a + of_b) + both;
+  }
+  /// How many counted (1) or other (0) alleles a row with this sum has.
+  FSKNN_HD static double count_of(int allele, double sum, const TableTerms& t) {
+    return allele ? sum : t.copies * t.samples - sum;
+  }
   /// The entry of the counted (1) or the other (0) alleles of both rows, where
   /// `both` is the rows' sum of products.
   FSKNN_HD static double entry_of(int allele_a, int allele_b, double both,
                                   double sum_a, double sum_b,
                                   const TableTerms& t) {
-    const double all = t.copies * t.samples;
-    const double left_a = t.copies * sum_a, left_b = t.copies * sum_b;
-    const double count_a = allele_a ? sum_a : all - sum_a;
-    const double count_b = allele_b ? sum_b : all - sum_b;
-    if (allele_a && allele_b) return entry(both, count_a, count_b, t);
-    if (allele_a) return entry(left_a - both, count_a, count_b, t);
-    if (allele_b) return entry(left_b - both, count_a, count_b, t);
-    return entry(t.copies * all - (left_a + left_b) + both, count_a, count_b,
-                 t);
+    return entry(number_of(allele_a, allele_b, both, t.copies * sum_a,
+                           t.copies * sum_b, t.copies * t.copies * t.samples),
+                 count_of(allele_a, sum_a, t), count_of(allele_b, sum_b, t), t);
   }
   /// The number of the largest entry, 2 allele_a + allele_b; of equal ones the
   /// first.
@@ -246,8 +259,56 @@ struct AlleleTable : RawMetric {
                                     const TableTerms& t) {
     double largest;
     largest_entry(both, sum_a, sum_b, t, largest);
-    // With CoMet's constants, only rounding makes it more than 1.
+    return without_excess(largest);
+  }
+  /// With CoMet's constants, only rounding makes an entry more than 1.
+  FSKNN_HD static double without_excess(double largest) {
     return largest > 1.0 && largest < 1.0 + 0x1p-48 ? 1.0 : largest;
+  }
+
+  /// One entry of three rows, as entry(): the weight of the smallest frequency
+  /// is multiplied first, that of the largest last.
+  FSKNN_HD static double entry(double all, double count_a, double count_b,
+                               double count_c, const TableTerms& t) {
+    const double one_by_samples = 1.0 / t.samples;
+    const double of_one = (1.0 / t.copies) * one_by_samples;
+    const double a = of_one * count_a, b = of_one * count_b;
+    const double c = of_one * count_c;
+    const double low = a < b ? a : b, high = a < b ? b : a;
+    const double least = c < low ? c : low, most = c < high ? high : c;
+    const double middle = c < low ? low : c < high ? c : high;
+    const double share =
+        (1.0 / (t.copies * t.copies * t.copies)) * one_by_samples * all;
+    return t.multiplier * share * weight(least, t) * weight(middle, t) *
+           weight(most, t);
+  }
+  /// The entry of the counted (1) or the other (0) alleles of three rows.
+  FSKNN_HD static double entry_of(int allele_a, int allele_b, int allele_c,
+                                  const ThreeSums& s, const TableTerms& t) {
+    const double square = t.copies * t.copies;
+    const double counted = number_of(allele_a, allele_b, s.abc, t.copies * s.ac,
+                                     t.copies * s.bc, square * s.c);
+    const double number =
+        allele_c
+            ? counted
+            : t.copies * number_of(allele_a, allele_b, s.ab, t.copies * s.a,
+                                   t.copies * s.b, square * t.samples) -
+                  counted;
+    return entry(number, count_of(allele_a, s.a, t), count_of(allele_b, s.b, t),
+                 count_of(allele_c, s.c, t), t);
+  }
+  /// The similarity of three rows. `which`: the number of the largest entry,
+  /// 4 allele_a + 2 allele_b + allele_c; of equal ones the first.
+  FSKNN_HD static double similarity_of_three(const ThreeSums& s,
+                                             const TableTerms& t, int& which) {
+    double largest = entry_of(0, 0, 0, s, t);
+    which = 0;
+    for (int at = 1; at < 8; ++at) {
+      const double other = entry_of(at / 4, at / 2 % 2, at % 2, s, t);
+      if (other > largest) which = at;
+      largest = other > largest ? other : largest;
+    }
+    return without_excess(largest);
   }
   FSKNN_HD static double finish(double both, double sum_a, double sum_b,
                                 const TableTerms& t) {

@@ -36,6 +36,9 @@ class TripleScanner {
     std::int64_t stage = 0, stages = 1;
     /// Prune others by a bound on their pair with the apex.
     bool by_pairs = true;
+    /// So many of the most similar triples of each apex are wanted; a scanner
+    /// may leave out others. 0: all.
+    std::int64_t keep = 0;
   };
   /// Called with triples at least as similar as their apex requires, on one
   /// thread at a time.
@@ -46,7 +49,8 @@ class TripleScanner {
                     Progress* progress) = 0;
 
   /// [apexes x count] the places of the points most similar to each apex by an
-  /// approximate measure, as a start. count: fewer than the points.
+  /// approximate measure, as a start. count: fewer than the points. Empty: the
+  /// scanner needs no start.
   virtual std::vector<std::int32_t> most_alike(const Task& task,
                                                std::int64_t count,
                                                Progress* progress) = 0;

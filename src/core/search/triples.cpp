@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/poll.hpp"
+#include "core/contract/metrics.hpp"
 #include "core/contract/prepare.hpp"
 #include "core/rows/split_mix.hpp"
 
@@ -11,6 +12,9 @@ namespace fsknn {
 
 double threshold_that_fits(const DistanceTally& tally, double most) {
   const double reach = tally.reach(most);
+  // Similarities above 1 are possible with a table's large multiplier.
+  if (reach < -0x1p-40 && std::isfinite(reach))
+    return (1.0 - reach) * (1.0 + 0x1p-50);
   if (!(reach >= 0.0)) return std::numeric_limits<double>::infinity();
   return std::min(1.0, (1.0 - reach) + 0x1p-50);
 }
@@ -39,8 +43,37 @@ PreparedPoints prepare_triples(const Request& asked, const RowSource& source,
   PreparedPoints points =
       prepare_points(source, recipe_of(request, exponent), request.skip, false,
                      kernel, num_threads, progress);
-  points.wide = request.metric->matrix_scale == MatrixScale::none;
+  points.wide = request.metric->matrix_scale == MatrixScale::none &&
+                !request.metric->is_table();
   return points;
+}
+
+TableEntry table_of_three(const MetricEntry& metric,
+                          const PreparedPoints& points, std::int64_t a,
+                          std::int64_t b, std::int64_t c) {
+  const double* const x = points.row(Place{a});
+  const double* const y = points.row(Place{b});
+  const double* const z = points.row(Place{c});
+  // Whole numbers are exact in any order.
+  ThreeSums s = {0.0,           0.0, 0.0, 0.0, points.sums[a], points.sums[b],
+                 points.sums[c]};
+  for (std::int64_t f = 0; f < points.num_features; ++f) {
+    s.abc += x[f] * y[f] * z[f];
+    s.ab += x[f] * y[f];
+    s.ac += x[f] * z[f];
+    s.bc += y[f] * z[f];
+  }
+  TableEntry found;
+  found.similarity =
+      AlleleTable::similarity_of_three(s, metric.table, found.which);
+  return found;
+}
+
+std::size_t bin_of(const std::vector<double>& breaks, double similarity) {
+  if (similarity == breaks.back()) return breaks.size() - 1;
+  return static_cast<std::size_t>(
+      std::upper_bound(breaks.begin(), breaks.end(), similarity) -
+      breaks.begin());
 }
 
 TriplePairs pairs_of(const MetricEntry& metric, const PreparedPoints& points,
@@ -50,6 +83,23 @@ TriplePairs pairs_of(const MetricEntry& metric, const PreparedPoints& points,
   };
   const double sum_a = sum_at(triple.from), sum_b = sum_at(triple.to);
   const double sum_c = sum_at(triple.third);
+  const double alike[] = {metric.similarity(sums[0], sum_a, sum_b),
+                          metric.similarity(sums[1], sum_a, sum_c),
+                          metric.similarity(sums[2], sum_b, sum_c)};
+  if (metric.is_table()) {
+    const auto place = [&](std::int32_t id) {
+      return points.order.place_of(PointId{id}).value;
+    };
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    return {alike[0],
+            alike[1],
+            alike[2],
+            none,
+            none,
+            table_of_three(metric, points, place(triple.from), place(triple.to),
+                           place(triple.third))
+                .which};
+  }
   // For wide data, sums by parts if the rows' sums are, or if the total is too
   // large.
   const bool by_parts = sum_a < 0.0 || sum_b < 0.0 || sum_c < 0.0 ||
@@ -65,11 +115,12 @@ TriplePairs pairs_of(const MetricEntry& metric, const PreparedPoints& points,
   const double most =
       std::min((ab + ac) - a, std::min((ab + bc) - b, (ac + bc) - c));
   // Rounding may move a bound past the similarity by a bit or two.
-  return {metric.similarity(sums[0], sum_a, sum_b),
-          metric.similarity(sums[1], sum_a, sum_c),
-          metric.similarity(sums[2], sum_b, sum_c),
+  return {alike[0],
+          alike[1],
+          alike[2],
           std::min(similarity_of_three(most, total), triple.similarity),
-          std::max(similarity_of_three(least, total), triple.similarity)};
+          std::max(similarity_of_three(least, total), triple.similarity),
+          -1};
 }
 
 TripleOwners::TripleOwners(const PreparedPoints& points,
@@ -173,6 +224,7 @@ std::vector<Triple> brute_triples(const Request& request,
   const PreparedPoints rows =
       prepare_triples(request, points, &prepare_row<ScalarLanes>, 1, nullptr);
   const TripleOwners owners(rows, question.contains);
+  const MetricEntry metric = metric_of(request, rows);
   std::vector<Triple> found;
   for (const std::int64_t i : owners.apexes())
     for (std::int64_t j = 0; j < rows.size(); ++j) {
@@ -180,10 +232,13 @@ std::vector<Triple> brute_triples(const Request& request,
       for (std::int64_t k = j + 1; k < rows.size(); ++k) {
         if (!owners.has(i, k)) continue;
         poll_after(static_cast<double>(rows.padded));
-        const double similarity = similarity_of_three(
-            sum_of_largest<ScalarLanes>(rows.row(Place{i}), rows.row(Place{j}),
+        const double similarity =
+            metric.is_table() ? table_of_three(metric, rows, i, j, k).similarity
+                              : similarity_of_three(
+                                    sum_of_largest<ScalarLanes>(
+                                        rows.row(Place{i}), rows.row(Place{j}),
                                         rows.row(Place{k}), rows.padded),
-            rows.sums[i], rows.sums[j], rows.sums[k]);
+                                    rows.sums[i], rows.sums[j], rows.sums[k]);
         if (!(similarity >= question.least)) continue;
         std::int64_t at[] = {i, j, k};
         std::sort(at, at + 3);

@@ -1,8 +1,9 @@
 #pragma once
 
-// Triples of points by three-way Proportional Similarity (Joubert et al. 2018):
-// the question, the answer by definition, and the bounds by which a search may
-// prune triples. The vignette "proofs" proves them.
+// Triples of points by three-way Proportional Similarity (Joubert et al. 2018),
+// or by tables of alleles: the question, the answer by definition, and the
+// bounds by which a search may prune triples of the former. The vignette
+// "proofs" proves them.
 
 #include <algorithm>
 #include <cstdint>
@@ -105,13 +106,37 @@ inline Triple triple_at(const PreparedPoints& points, std::int64_t a,
           points.order.id_at(Place{c}).value, similarity};
 }
 
+/// The metric for points of a request, whose number of samples is known.
+inline MetricEntry metric_of(const Request& request,
+                             const PreparedPoints& points) {
+  return request.metric->is_table()
+             ? for_samples(*request.metric, points.num_features)
+             : *request.metric;
+}
+
+/// The largest entry of a table of alleles.
+struct TableEntry {
+  double similarity;
+  int which;  ///< AlleleTable::similarity_of_three()
+};
+
+/// The table of three points by their places.
+TableEntry table_of_three(const MetricEntry& metric,
+                          const PreparedPoints& points, std::int64_t a,
+                          std::int64_t b, std::int64_t c);
+
+/// The bin of a similarity: 0 is below all bins, 1 the first bin.
+std::size_t bin_of(const std::vector<double>& breaks, double similarity);
+
 /// The pairs of a triple, and the bounds from them.
 struct TriplePairs {
   double from_to, from_third, to_third;  ///< their similarities
-  double at_least, at_most;
+  double at_least, at_most;              ///< NaN for tables of alleles
+  int entry = -1;                        ///< TableEntry::which
 };
 
-/// sums: sum min of from and to, of from and third, and of to and third.
+/// sums: sums of a pair's metric of from and to, of from and third, and of to
+/// and third.
 TriplePairs pairs_of(const MetricEntry& metric, const PreparedPoints& points,
                      const Triple& triple, const double* sums);
 

@@ -35,6 +35,7 @@ static_assert(Tile::panel % Tile::rows == 0, "a micro-tile stays in a panel");
 enum class Product {
   dot,
   byte_dot,         ///< a row's first step is byte_offset() of the rest
+  count_dot,        ///< of bytes from 0 to kMostCount
   byte_difference,  ///< of unsigned bytes, with steps stored in pairs
   smaller_sum,
   largest_difference,
@@ -72,6 +73,9 @@ enum class Test {
   /// floats, with three numbers a point.
   table
 };
+
+/// The largest number of Product::count_dot.
+constexpr int kMostCount = 4;
 
 /// The number of steps of a row before its features.
 constexpr int first_steps(Product product) {
@@ -130,6 +134,22 @@ struct MaskedDistanceSide {
   const float* minus_largest;
   const float* missing;
   const float* w;
+};
+
+/// The numbers of an apex and a row that make tables of alleles with a third
+/// point (vignette "proofs", "Triples of alleles"). They are in the order 00,
+/// 01, 10, 11 of the two points' alleles.
+struct TripleTableRow {
+  float pair[4];    ///< C times the entries of the two points' table
+  float weight[4];  ///< products of their alleles' weights
+};
+
+/// The same of consecutive third points.
+struct TripleTableColumns {
+  const float* with_apex;  ///< C times the sums of products
+  const float* without;    ///< C^2 times the counted alleles, less with_apex
+  const float* with_row;   ///< as with_apex
+  const float* weight;     ///< of the counted allele
 };
 
 /// The places of a pair that passed the filter.
@@ -208,6 +228,13 @@ struct Kernels {
   /// their squares over the features of a list. The order is free.
   void (*masked_sums)(const float* panel, const std::int32_t* list,
                       std::int64_t length, float* sum, float* square);
+
+  /// Writes the largest entries of the tables of a row and each column. sums:
+  /// of products of three. A bit is set where the entry is at least `least`.
+  std::uint64_t (*triple_tables)(const TripleTableRow& row,
+                                 const TripleTableColumns& columns,
+                                 const std::int32_t* sums, int num_panels,
+                                 float least, float* largest);
 };
 
 /// The kernels that this processor can run, slowest first; never empty.

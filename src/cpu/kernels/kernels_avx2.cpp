@@ -221,6 +221,58 @@ static void accumulate_tile(const std::int32_t* a, const std::int32_t* b,
                                    sums + r * Tile::columns + p * Tile::panel);
 }
 
+/// Two products are summed in 16 bits, and many of these before they can
+/// overflow.
+static inline void count_quarter(const std::int32_t* a, const std::int32_t* b,
+                                 std::int64_t steps, std::int32_t* sums) {
+  constexpr std::int64_t kMost = 32767 / (2 * kMostCount * kMostCount);
+  __m256i total[4][2];
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r)
+    total[r][0] = total[r][1] = _mm256_setzero_si256();
+  for (std::int64_t first = 0; first < steps; first += kMost) {
+    const std::int64_t end = first + kMost < steps ? first + kMost : steps;
+    __m256i s[4][2];
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) s[r][0] = s[r][1] = _mm256_setzero_si256();
+    for (std::int64_t f = first; f < end; ++f) {
+      const I32 column = I32::load(b + f * Tile::panel);
+#pragma GCC unroll 4
+      for (int r = 0; r < 4; ++r) {
+        const __m256i row = _mm256_set1_epi32(a[f * Tile::panel + r]);
+        s[r][0] =
+            _mm256_add_epi16(s[r][0], _mm256_maddubs_epi16(row, column.lo));
+        s[r][1] =
+            _mm256_add_epi16(s[r][1], _mm256_maddubs_epi16(row, column.hi));
+      }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r)
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; ++h)
+        total[r][h] = _mm256_add_epi32(
+            total[r][h], _mm256_madd_epi16(s[r][h], _mm256_set1_epi16(1)));
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < 4; ++r)
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; ++h)
+      _mm256_storeu_si256(
+          reinterpret_cast<__m256i*>(sums + r * Tile::columns + 8 * h),
+          total[r][h]);
+}
+
+template <>
+void accumulate_tile<Product::count_dot>(const std::int32_t* a,
+                                         const std::int32_t* b, int num_panels,
+                                         std::int64_t steps,
+                                         std::int32_t* sums) {
+  for (int p = 0; p < num_panels; ++p)
+    for (int r = 0; r < Tile::rows; r += 4)
+      count_quarter(a + r, b + p * steps * Tile::panel, steps,
+                    sums + r * Tile::columns + p * Tile::panel);
+}
+
 static inline __m256i broadcast_64(const std::int32_t* p) {
   long long x;
   std::memcpy(&x, p, sizeof x);
@@ -308,7 +360,8 @@ const Kernels kAvx2Kernels = {"avx2",
                               &avx2::masked_pairs,
                               &avx2::masked_test,
                               &avx2::masked_distance_test,
-                              &avx2::masked_sums};
+                              &avx2::masked_sums,
+                              &avx2::triple_tables};
 
 }  // namespace cpu
 }  // namespace fsknn

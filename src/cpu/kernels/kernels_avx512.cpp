@@ -29,6 +29,9 @@ static inline __m512i madd_bytes(__m512i sum, __m512i a, __m512i b) {
   return _mm512_add_epi32(sum, _mm512_add_epi32(even, odd));
 }
 static inline __m512i first_of_bytes(__m512i) { return _mm512_setzero_si512(); }
+static inline __m512i madd_counts(__m512i sum, __m512i a, __m512i b) {
+  return madd(sum, _mm512_maddubs_epi16(a, b), _mm512_set1_epi16(1));
+}
 
 #include "cpu/kernels/kernels_half_bytes.hpp"
 
@@ -48,7 +51,8 @@ const Kernels kAvx512Kernels = {"avx512",
                                 &avx512::masked_pairs,
                                 &avx512::masked_test,
                                 &avx512::masked_distance_test,
-                                &avx512::masked_sums};
+                                &avx512::masked_sums,
+                                &avx512::triple_tables};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -79,6 +79,7 @@ template <Product kProduct>
 static inline __m512i product_step(__m512i sum, __m512i a, __m512i b) {
   if (kProduct == Product::dot) return madd(sum, a, b);
   if (kProduct == Product::byte_dot) return madd_bytes(sum, a, b);
+  if (kProduct == Product::count_dot) return madd_counts(sum, a, b);
   if (kProduct == Product::smaller_sum)
     return madd(sum, _mm512_min_epi16(a, b), _mm512_set1_epi16(1));
   if (kProduct == Product::largest_difference)

@@ -36,7 +36,8 @@ const Kernels kAvx512PopcntKernels = {"avx512popcnt",
                                       &avx512popcnt::masked_pairs,
                                       &avx512popcnt::masked_test,
                                       &avx512popcnt::masked_distance_test,
-                                      &avx512popcnt::masked_sums};
+                                      &avx512popcnt::masked_sums,
+                                      &avx512popcnt::triple_tables};
 
 }  // namespace cpu
 }  // namespace fsknn

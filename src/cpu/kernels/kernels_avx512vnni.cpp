@@ -33,7 +33,8 @@ const Kernels kAvx512VnniKernels = {"avx512vnni",
                                     &avx512vnni::masked_pairs,
                                     &avx512vnni::masked_test,
                                     &avx512vnni::masked_distance_test,
-                                    &avx512vnni::masked_sums};
+                                    &avx512vnni::masked_sums,
+                                    &avx512vnni::triple_tables};
 
 }  // namespace cpu
 }  // namespace fsknn

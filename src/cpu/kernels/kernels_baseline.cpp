@@ -122,7 +122,7 @@ static inline std::int32_t product_step(std::int32_t sum, std::int32_t a,
   }
   if (kProduct == Product::common_bits)
     return sum + count_bits(static_cast<std::uint32_t>(a & b));
-  if (kProduct == Product::byte_dot) {
+  if (kProduct == Product::byte_dot || kProduct == Product::count_dot) {
     for (int shift = 0; shift < 32; shift += 8)
       sum += static_cast<std::int8_t>(a >> shift) *
              static_cast<std::int8_t>(b >> shift);
@@ -191,7 +191,8 @@ const Kernels kBaselineKernels = {"baseline",
                                   &baseline::masked_pairs,
                                   &baseline::masked_test,
                                   &baseline::masked_distance_test,
-                                  &baseline::masked_sums};
+                                  &baseline::masked_sums,
+                                  &baseline::triple_tables};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -216,6 +216,39 @@ static void masked_sums(const float* panel, const std::int32_t* list,
   (q0 + q1).store(square);
 }
 
+static std::uint64_t triple_tables(const TripleTableRow& row,
+                                   const TripleTableColumns& columns,
+                                   const std::int32_t* sums, int num_panels,
+                                   float least, float* largest_entries) {
+  F32 pair[4], weight[4];
+  for (int q = 0; q < 4; ++q) {
+    pair[q] = F32::all(row.pair[q]);
+    weight[q] = F32::all(row.weight[q]);
+  }
+  const F32 two = F32::all(2.0f), t = F32::all(least);
+  std::uint64_t keep = 0;
+  for (int p = 0; p < num_panels * Tile::panel; p += Tile::panel) {
+    const F32 g = F32::load(columns.weight + p);
+    // The third allele is the counted one in `with`, else the other one.
+    F32 with[4];
+    with[3] = to_float(I32::load(sums + p));
+    with[2] = F32::load(columns.with_apex + p) - with[3];
+    with[1] = F32::load(columns.with_row + p) - with[3];
+    with[0] = F32::load(columns.without + p) - with[1];
+    F32 counted = with[0] * weight[0];
+    F32 other = (pair[0] - with[0]) * weight[0];
+#pragma GCC unroll 3
+    for (int q = 1; q < 4; ++q) {
+      counted = largest(counted, with[q] * weight[q]);
+      other = largest(other, (pair[q] - with[q]) * weight[q]);
+    }
+    const F32 entry = largest(counted * g, other * (two - g));
+    entry.store(largest_entries + p);
+    keep |= static_cast<std::uint64_t>(at_most(t, entry)) << p;
+  }
+  return keep;
+}
+
 static void accumulate_products(Product product, const std::int32_t* a,
                                 const std::int32_t* b, int num_panels,
                                 std::int64_t steps, std::int32_t* sums) {
@@ -225,6 +258,7 @@ static void accumulate_products(Product product, const std::int32_t* a,
   switch (product) {
     FSKNN_CASE(dot)
     FSKNN_CASE(byte_dot)
+    FSKNN_CASE(count_dot)
     FSKNN_CASE(byte_difference)
     FSKNN_CASE(smaller_sum)
     FSKNN_CASE(largest_difference)

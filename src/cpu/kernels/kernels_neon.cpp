@@ -73,7 +73,8 @@ const Kernels kNeonKernels = {"neon",
                               &neon::masked_pairs,
                               &neon::masked_test,
                               &neon::masked_distance_test,
-                              &neon::masked_sums};
+                              &neon::masked_sums,
+                              &neon::triple_tables};
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -291,6 +291,9 @@ static inline void accumulate_half(const std::int32_t* a, const std::int32_t* b,
                                    std::int64_t steps, std::int32_t* sums) {
   if (kProduct == Product::dot) return multiply_halves(a, b, steps, sums);
   if (kProduct == Product::byte_dot) return multiply_bytes(a, b, steps, sums);
+  // The same without a first step.
+  if (kProduct == Product::count_dot)
+    return multiply_bytes(a - Tile::panel, b - Tile::panel, steps + 1, sums);
   if (kProduct == Product::common_bits) return count_common(a, b, steps, sums);
   int32x4_t s[Tile::rows][2];
 #pragma GCC unroll 8

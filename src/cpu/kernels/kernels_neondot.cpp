@@ -70,7 +70,8 @@ const Kernels kNeonDotKernels = {"neondot",
                                  &neondot::masked_pairs,
                                  &neondot::masked_test,
                                  &neondot::masked_distance_test,
-                                 &neondot::masked_sums};
+                                 &neondot::masked_sums,
+                                 &neondot::triple_tables};
 
 }  // namespace cpu
 }  // namespace fsknn

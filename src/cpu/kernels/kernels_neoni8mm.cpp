@@ -92,7 +92,8 @@ const Kernels kNeonI8mmKernels = {"neoni8mm",
                                   &neoni8mm::masked_pairs,
                                   &neoni8mm::masked_test,
                                   &neoni8mm::masked_distance_test,
-                                  &neoni8mm::masked_sums};
+                                  &neoni8mm::masked_sums,
+                                  &neoni8mm::triple_tables};
 
 }  // namespace cpu
 }  // namespace fsknn

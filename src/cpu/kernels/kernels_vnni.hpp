@@ -11,3 +11,6 @@ static inline __m512i madd_bytes(__m512i sum, __m512i a, __m512i b) {
   return _mm512_dpbusd_epi32(sum, _mm512_xor_si512(b, high), a);
 }
 static inline __m512i first_of_bytes(__m512i offset) { return offset; }
+static inline __m512i madd_counts(__m512i sum, __m512i a, __m512i b) {
+  return _mm512_dpbusd_epi32(sum, b, a);
+}

@@ -72,6 +72,54 @@ std::vector<std::int64_t> choose_sample(std::int64_t n) {
   return chosen;
 }
 
+/// Completes a sample of kSample points.
+void complete(TripleSample& sample) {
+  constexpr double kTriples = kSample * (kSample - 1.0) * (kSample - 2.0) / 6.0;
+  sample.points = kSample;
+  sample.passing = sample.found / kTriples;
+  if (sample.found < 1000) return;
+  sample.share = sample.passing;
+  sample.triples = sample.share * sample.all;
+}
+
+/// A sample for tables of alleles.
+TripleSample look_at_tables(const Request& request,
+                            const PreparedPoints& points,
+                            const TripleOwners& owners,
+                            const TripleQuestion& q) {
+  TripleSample sample;
+  const std::int64_t n = points.size();
+  sample.all = num_triples(owners, q, n);
+  if (n <= 2 * kSample) return sample;
+  PreparedPoints some;
+  some.num_features = points.num_features;
+  some.padded = points.padded;
+  some.order = order_points(kSample, {}, false);
+  some.rows = Buffer<double>(kSample * points.padded);
+  some.sums = Buffer<double>(kSample);
+  TripleScanner::Task task;
+  for (const std::int64_t place : choose_sample(n)) {
+    const std::int64_t s = static_cast<std::int64_t>(task.apexes.size());
+    std::copy_n(points.row(Place{place}), points.padded,
+                some.rows.data() + s * points.padded);
+    some.sums[s] = points.sums[place];
+    task.apexes.push_back({s, 0, kSample, q.least});
+  }
+  TripleStats unused;
+  if (owners.all())
+    scanner_for(request, {})(request, some)
+        ->find(
+            task,
+            [&](const std::vector<TripleHit>& hits) {
+              for (const TripleHit& hit : hits)
+                sample.tally.add(1.0 - hit.similarity);
+              sample.found += static_cast<double>(hits.size());
+            },
+            unused, nullptr);
+  complete(sample);
+  return sample;
+}
+
 TripleSample look_at_sample(const PreparedPoints& points,
                             const TripleKernels& kernels,
                             const TripleOwners& owners, const TripleQuestion& q,
@@ -134,15 +182,11 @@ TripleSample look_at_sample(const PreparedPoints& points,
     }
   constexpr double kPairs = kSample * (kSample - 1.0) / 2.0;
   constexpr double kTriples = kPairs * (kSample - 2.0) / 3.0;
-  sample.points = kSample;
   sample.pairs = edges / kPairs;
   sample.forks = forks / (3.0 * kTriples);
   sample.triangles = triangles / kTriples;
   sample.reranked = reranked / kTriples;
-  sample.passing = sample.found / kTriples;
-  if (sample.found < 1000) return sample;
-  sample.share = sample.passing;
-  sample.triples = sample.share * sample.all;
+  complete(sample);
   return sample;
 }
 
@@ -318,7 +362,7 @@ std::vector<TriplePairs> pairs_of_all(const MetricEntry& metric,
             const std::int32_t c = place(t.third);
             const Pair pairs[] = {{a, b}, {a, c}, {b, c}};
             double sums[3];
-            kernels.exact(Accumulation::smaller_sum, points.rows.data(),
+            kernels.exact(metric.accumulation, points.rows.data(),
                           points.rows.data(), points.padded, pairs, 3, sums);
             found[static_cast<std::size_t>(i)] =
                 pairs_of(metric, points, t, sums);
@@ -358,7 +402,7 @@ std::vector<std::int32_t> ids_of(const PreparedPoints& points,
 struct TripleSearch::Prepared {
   Prepared(const Request& asked, const TripleQuestion& q,
            const RowSource& source, Progress* progress,
-           const MakeTripleScanner& make_scanner)
+           const MakeTripleScanner& given_scanner)
       : request(asked),
         question(q),
         kernels(choose_kernels(asked.instruction_set)),
@@ -366,9 +410,12 @@ struct TripleSearch::Prepared {
                                asked.num_threads, progress)),
         bound(q.least, points.padded),
         owners(points, q.contains),
-        sample(look_at_sample(points, triple_kernels(kernels), owners, question,
-                              bound)),
+        sample(asked.metric->is_table()
+                   ? look_at_tables(request, points, owners, question)
+                   : look_at_sample(points, triple_kernels(kernels), owners,
+                                    question, bound)),
         nearly_empty(nearly_empty_rows(points)) {
+    const MakeTripleScanner make_scanner = scanner_for(request, given_scanner);
     if (make_scanner && !points.wide) {
       scanner = make_scanner(request, points);
       return;
@@ -457,8 +504,9 @@ TriplesFound TripleSearch::find(const Part& part, Progress* progress) const {
   found.triples = collector.finish();
   put_in_order(found.triples, p.points, p.owners, part.by_owner);
   if (part.with_pairs)
-    found.pairs = pairs_of_all(*p.request.metric, p.kernels, p.points,
-                               found.triples, p.request.num_threads, progress);
+    found.pairs =
+        pairs_of_all(metric_of(p.request, p.points), p.kernels, p.points,
+                     found.triples, p.request.num_threads, progress);
   found.checksum = collector.checksum();
   found.stats = collector.stats();
   const bool by_pairs = p.is_by_pairs();
@@ -467,6 +515,10 @@ TriplesFound TripleSearch::find(const Part& part, Progress* progress) const {
   found.stats.sample_pairs = p.sample.pairs;
   found.stats.seconds = seconds_since(start);
   return found;
+}
+
+bool TripleSearch::is_table() const {
+  return prepared_->request.metric->is_table();
 }
 
 TripleForecast TripleSearch::forecast() const {

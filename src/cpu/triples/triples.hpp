@@ -16,6 +16,11 @@
 namespace fsknn {
 namespace cpu {
 
+/// The scanner of tables of alleles, which have no other search; for other
+/// metrics the given one.
+MakeTripleScanner scanner_for(const Request& request,
+                              const MakeTripleScanner& given);
+
 struct TriplesFound {
   std::vector<Triple> triples;  ///< in order
   std::vector<TriplePairs> pairs;
@@ -58,6 +63,8 @@ class TripleSearch {
   /// Throws TooManyTriples.
   TriplesFound find(const Part& part, Progress* progress) const;
   TripleForecast forecast() const;
+  /// Whether the metric is a table of alleles.
+  bool is_table() const;
 
  private:
   struct Prepared;
@@ -74,6 +81,7 @@ TriplesFound find_triples(const Request& request,
 struct TripleOfPoint {
   std::int32_t second, third;  ///< from 0
   double similarity;
+  int entry = -1;  ///< TableEntry::which of the point, second and third
 };
 
 struct NearestTriples {

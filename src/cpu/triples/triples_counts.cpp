@@ -54,14 +54,6 @@ class CountWorker {
   }
 
  private:
-  /// The bin of a similarity: 0 is below all bins, 1 the first bin.
-  std::size_t bin_of(double similarity) const {
-    if (similarity == breaks_.back()) return breaks_.size() - 1;
-    return static_cast<std::size_t>(
-        std::upper_bound(breaks_.begin(), breaks_.end(), similarity) -
-        breaks_.begin());
-  }
-
   void take(std::int64_t apex, const ApexPass::Tile& tile) {
     for (int r = 0; r < TripleTile::rows; ++r) {
       const std::int64_t j = tile.rows[r];
@@ -89,14 +81,14 @@ class CountWorker {
       const double off = 1.5 * share * off_ + off_exact_;
       const double low = std::max(0.0, about - off);
       const double high = std::min(1.0, std::max(0.0, about + off));
-      const std::size_t bin = bin_of(std::min(low, 1.0));
+      const std::size_t bin = bin_of(breaks_, std::min(low, 1.0));
       // This tests the bin's upper end: smaller values are in the bin.
       if (high < (bin < breaks_.size() ? breaks_[bin] : 2.0)) return bin;
-      if (bin_of(high) == bin) return bin;
+      if (bin_of(breaks_, high) == bin) return bin;
     }
     stats_.reranked += 1;
     poll_after(static_cast<double>(rows_.steps()));
-    return bin_of(rows_.similarity(apex, j, k));
+    return bin_of(breaks_, rows_.similarity(apex, j, k));
   }
 
   const TripleRows& rows_;
@@ -117,8 +109,9 @@ TripleCounts count_triples(const Request& request,
                            const TripleQuestion& question, double part,
                            double parts, const RowSource& source,
                            Progress* progress,
-                           const MakeTripleScanner& make_scanner) {
+                           const MakeTripleScanner& given_scanner) {
   const Clock::time_point start = Clock::now();
+  const MakeTripleScanner make_scanner = scanner_for(request, given_scanner);
   const Kernels& kernels = choose_kernels(request.instruction_set);
   const PreparedPoints points = prepare_triples(
       request, source, kernels.prepare_row, request.num_threads, progress);

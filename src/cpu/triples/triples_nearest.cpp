@@ -198,6 +198,7 @@ class ScannedNearest {
     task.contained.assign(static_cast<std::size_t>(points_.size()), 0);
     set_thresholds(task, stats, progress);
     task.by_pairs = path != TriplePath::all;
+    task.keep = request_.k;
     scanner_.find(
         task,
         [&](const std::vector<TripleHit>& hits) {
@@ -221,6 +222,7 @@ class ScannedNearest {
     const std::int64_t each = num_seeds(request_.k, points_.size() - 1);
     const std::vector<std::int32_t> seeds =
         scanner_.most_alike(task, each, progress);
+    if (seeds.empty()) return;
     const double operations = static_cast<double>(task.apexes.size()) *
                               static_cast<double>(each * each) *
                               static_cast<double>(points_.padded);
@@ -285,8 +287,9 @@ NearestTriples nearest_triples(const Request& request,
                                const std::vector<std::int32_t>& contains,
                                TriplePath path, const RowSource& source,
                                Progress* progress,
-                               const MakeTripleScanner& make_scanner) {
+                               const MakeTripleScanner& given_scanner) {
   const Clock::time_point start = Clock::now();
+  const MakeTripleScanner make_scanner = scanner_for(request, given_scanner);
   const Kernels& kernels = choose_kernels(request.instruction_set);
   const PreparedPoints points = prepare_triples(
       request, source, kernels.prepare_row, request.num_threads, progress);
@@ -312,6 +315,7 @@ NearestTriples nearest_triples(const Request& request,
         [](NearestWorker& worker, std::int64_t piece) { worker(piece); },
         [&](NearestWorker& worker) { found.stats.add(worker.finish()); });
   }
+  const MetricEntry metric = metric_of(request, points);
   std::vector<std::int32_t> of = contains;
   for (std::int32_t i = 0;
        of.size() < points.order.place.size() && contains.empty(); ++i)
@@ -321,9 +325,15 @@ NearestTriples nearest_triples(const Request& request,
     found.lists.emplace_back();
     if (place.none()) continue;
     found.lists.back() = by_place[static_cast<std::size_t>(place.value)];
-    for (const TripleOfPoint& t : found.lists.back())
+    for (TripleOfPoint& t : found.lists.back()) {
       found.checksum +=
           checksum_of(Triple{id, t.second, t.third, t.similarity});
+      if (metric.is_table())
+        t.entry = table_of_three(metric, points, place.value,
+                                 points.order.place_of(PointId{t.second}).value,
+                                 points.order.place_of(PointId{t.third}).value)
+                      .which;
+    }
     found.stats.triples += static_cast<double>(found.lists.back().size());
   }
   found.stats.path =

@@ -301,8 +301,8 @@ cpp_metafeature_names <- function(x, names) {
     .Call(`_fsknn_cpp_metafeature_names`, x, names)
 }
 
-cpp_scan_missing <- function(x, num_threads, request = NULL, quick = FALSE) {
-    .Call(`_fsknn_cpp_scan_missing`, x, num_threads, request, quick)
+cpp_scan_missing <- function(x, num_threads, request = NULL, quick = FALSE, levels = 0L) {
+    .Call(`_fsknn_cpp_scan_missing`, x, num_threads, request, quick, levels)
 }
 
 cpp_edges_of_matrices <- function(index, distance, correlation, from, list_size, num_threads) {

@@ -29,9 +29,9 @@
 #'
 #' @section Missing genotypes:
 #' Searches stop if a genotype is missing, and say how many are. The option `na`
-#' of [point_options()] says how to treat them: `na = "pairwise"` compares two
-#' SNPs over the samples that both have, as PLINK does. The genotypes must then
-#' fit in memory.
+#' of [point_options()] says how to treat them. `na = "pairwise"` compares two
+#' SNPs over the samples that both have. Correlations are then as PLINK's, and
+#' `"ccc"` and `"duo"` as CoMet's. The genotypes must fit in memory.
 #'
 #' @section Names:
 #' SNPs have the names of the `.bim` file. A SNP that is called `.`, or has the

@@ -127,11 +127,13 @@ check_known_values <- function(points, options, arg, call = caller_env()) {
   scan <- points$scan %||% in_core(
     cpp_scan_missing(
       points$values, options$num_threads, scan_request(options),
-      quick = identical(options$na, "pairwise")
+      quick = identical(options$na, "pairwise"),
+      levels = options$metric$levels
     ),
     call
   )
   check_finite(points, scan, arg, call = call)
+  check_allowed(points, scan, options$metric, arg, call = call)
   check_non_negative(points, scan, options$metric, arg, call = call)
   check_empty_rows(points, scan$empty, options$constant, arg, call = call)
   skip <- check_defined_rows(
@@ -178,6 +180,12 @@ na_of_search <- function(options, points, checked, queries = NULL,
 # Rows may have fewer than k neighbours, and then fewer edges. The core returns
 # matrices with NA for missing neighbours.
 find_short_lists <- function(search, call) {
+  if (search$request$backend == "cuda" &&
+        is_allele_table(search$request$metric)) {
+    search <- on_cpu_alone(
+      search, "Tables of alleles are counted", "fsknn_tables_pairwise", call
+    )
+  }
   as_edges <- search$request$as_edges
   search$as_edges <- as_edges
   search$request$as_edges <- FALSE

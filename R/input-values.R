@@ -113,11 +113,12 @@ check_finite <- function(points, scan, arg, metric = NULL, cures = NULL,
   )
 }
 
-# Suggests the first of these values, or filling in. Returns NULL for binary
-# data, because a mean of neighbours is neither 0 nor 1.
+# Suggests the first of these values, or filling in. A mean of neighbours is
+# neither 0 nor 1, and no number of alleles.
 cure_of_missing_values <- function(metric, arg, cures) {
   if (isTRUE(metric$levels > 0)) {
-    return(NULL)
+    able <- "pairwise" %in% cures
+    return(if (able) "Use {.code na = \"pairwise\"}.")
   }
   filled <- paste0("{.code knn_impute(", arg, ")}.")
   if (is.null(cures)) {

@@ -93,8 +93,8 @@ naive_distance <- function(x, y = x, metric, sign = "signed",
     sorensen = each_row(x, y, function(p, q) {
       colSums(q != p) / (colSums(q == 1) + sum(p == 1))
     }),
-    ccc = 1 - largest_of_tables(x, y, 2, table),
-    duo = 1 - largest_of_tables(x, y, 1, table)
+    ccc = ,
+    duo = 1 - largest_of_tables(x, y, metric, table)
   )
 }
 
@@ -112,21 +112,28 @@ each_row <- function(x, y, fun) {
   result
 }
 
-# Returns the largest entry of each pair's table. A sample adds a pair of
-# alleles to an entry for each of its alleles of this kind at one locus and each
-# at the other. `copies` is the number of alleles of a sample at a locus.
-largest_of_tables <- function(x, y, copies, table) {
+# Returns the largest entry of each pair's table, over the samples that both
+# rows have. A sample adds a pair of alleles to an entry for each of its alleles
+# of this kind at one locus and each at the other.
+largest_of_tables <- function(x, y, metric, table) {
   x <- unname(x + 0)
   y <- unname(y + 0)
-  alleles <- function(rows, counted) if (counted) rows else copies - rows
+  copies <- metric_facts(metric)$levels
+  samples <- tcrossprod(!is.na(x), !is.na(y))
+  alleles <- function(rows, counted) {
+    alleles <- if (counted) rows else copies - rows
+    alleles[is.na(alleles)] <- 0
+    alleles
+  }
   weight <- function(rows, counted) {
-    1 - table[["parameter"]] * rowMeans(alleles(rows, counted)) / copies
+    frequency <- rowSums(alleles(rows, counted)) / rowSums(!is.na(rows))
+    1 - table[["parameter"]] * frequency / copies
   }
   largest <- NULL
   for (one in c(FALSE, TRUE)) {
     for (other in c(FALSE, TRUE)) {
       pairs <- tcrossprod(alleles(x, one), alleles(y, other))
-      value <- table[["multiplier"]] * pairs / (copies^2 * ncol(x)) *
+      value <- table[["multiplier"]] * pairs / (copies^2 * samples) *
         outer(weight(x, one), weight(y, other))
       largest <- if (is.null(largest)) value else pmax(largest, value)
     }
@@ -176,7 +183,7 @@ distance_as_asked <- function(x, y, metric, sign, asked) {
     )
     distance_of_r(r, sign)
   } else if (pairwise) {
-    distance_over_common(x, y, metric, sign, asked$min_pairs)
+    distance_over_common(x, y, metric, sign, asked)
   } else {
     naive_distance(
       x, y, metric, sign, asked$allele_table %||% default_allele_table(metric)
@@ -199,7 +206,7 @@ residual_rows <- function(x, weights, adjust) {
 }
 
 # Each pair is compared over the m samples that both rows have.
-distance_over_common <- function(x, y, metric, sign, min_pairs) {
+distance_over_common <- function(x, y, metric, sign, asked) {
   m <- tcrossprod(!is.na(x), !is.na(y))
   distance <- switch(
     metric,
@@ -213,8 +220,12 @@ distance_over_common <- function(x, y, metric, sign, min_pairs) {
     })),
     manhattan = ncol(x) / m * each_row(x, y, function(p, q) {
       colSums(abs(q - p), na.rm = TRUE)
-    })
+    }),
+    ccc = ,
+    duo = 1 - largest_of_tables(
+      x, y, metric, asked$allele_table %||% default_allele_table(metric)
+    )
   )
-  distance[m < min_pairs] <- NA
+  distance[m < asked$min_pairs] <- NA
   distance
 }

@@ -77,8 +77,12 @@
 #' homozygous. Of equal entries, `alleles` is the first of `"000"`, `"001"`,
 #' and so on to `"111"`.
 #'
-#' Missing genotypes are an error: CoMet's tables of common samples (`--sparse`)
-#' are not available.
+#' **Missing genotypes**. For triples they are an error.
+#' With `na = "pairwise"`, a table counts the pairs of alleles of the samples
+#' that both loci have. The frequencies f_i and f_j are those of all samples of
+#' each locus, as in CoMet (`--sparse`). They may differ from those of the
+#' common samples. So similarities may be above 1, and distances below 0. Such
+#' searches run on the CPU.
 #'
 #' @section Inner product:
 #' The distance of `"inner_product"` is minus the sum of the products of the two
@@ -154,8 +158,10 @@
 #' features. Sums of differences are scaled to all d features: `"euclidean"` is
 #' `sqrt(d / m * sum((a - b)^2))` and `"manhattan"` is `d / m * sum(|a - b|)`.
 #' So a pair without missing values has its usual distance. Distances of pairs
-#' with few and with many common features are comparable. The other metrics have
-#' no such form.
+#' with few and with many common features are comparable.
+#'
+#' For `"ccc"` and `"duo"` see "Tables of alleles". The other metrics have no
+#' such form.
 #' @references
 #' Climer S, Yang W, de las Fuentes L, Davila-Roman VG, Gu CC (2014). A Custom
 #' Correlation Coefficient (CCC) Approach for Fast Identification of Multi-SNP
@@ -252,11 +258,11 @@ known_metrics <- rbind(
              own_similarity = TRUE, synonyms = "dice sorensen-dice"),
   metric_row("ccc", "custom correlation coefficient of alleles (CCC)", FALSE,
              "1 - the largest entry of the table of alleles", "complement",
-             levels = 2, table = TRUE, own_similarity = TRUE,
+             pairwise = TRUE, levels = 2, table = TRUE, own_similarity = TRUE,
              synonyms = "custom customcorrelation"),
   metric_row("duo", "CCC of one allele a sample (DUO)", FALSE,
              "1 - the largest entry of the table of alleles", "complement",
-             levels = 1, table = TRUE, own_similarity = TRUE)
+             pairwise = TRUE, levels = 1, table = TRUE, own_similarity = TRUE)
 )
 
 metric_table <- function() {
@@ -324,8 +330,12 @@ check_allele_table <- function(given, metric, call = caller_env()) {
 
 # The largest value that an entry of a table of alleles can have. With f the
 # frequency of both alleles and of their pair, it is multiplier f (1 - parameter
-# f)^2, which is largest at f = 1 / (3 parameter).
-largest_table_entry <- function(constants) {
+# f)^2, which is largest at f = 1 / (3 parameter). Over common samples, the
+# alleles may be rare and nevertheless all that these samples have.
+largest_table_entry <- function(constants, common = FALSE) {
+  if (common) {
+    return(constants[["multiplier"]])
+  }
   f <- min(1, 1 / (3 * constants[["parameter"]]))
   constants[["multiplier"]] * f * (1 - constants[["parameter"]] * f)^2
 }

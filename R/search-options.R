@@ -33,14 +33,14 @@
 #'     apply to `"jaccard"`, `"sorensen"`, `"ccc"` and `"duo"`, whose values are 0,
 #'     1 and 2.
 #'   * `"pairwise"` compares each pair over the samples that both rows have. It
-#'     is for `"pearson"`, `"spearman"` (with any `sign`), `"euclidean"` and
-#'     `"manhattan"`.
+#'     is for `"pearson"`, `"spearman"` (with any `sign`), `"euclidean"`,
+#'     `"manhattan"`, `"ccc"` and `"duo"`.
 #'
 #'   Infinite values are always an error. A row without any value is an error,
 #'   or isolated, as `constant` says.
 #' @param min_pairs With `na = "pairwise"`, the minimum number of samples that
 #'   two neighbours must have in common. It is a whole number from 2
-#'   (`"euclidean"` and `"manhattan"`: 1) to the number of columns. `NULL`
+#'   (without correlations: 1) to the number of columns. `NULL`
 #'   (default) is 3, or the number of columns if that is less. Over few samples,
 #'   a high correlation or a small distance is often due to chance (over two
 #'   samples r is always 1 or -1). If many values are missing, a larger number
@@ -92,7 +92,8 @@
 #'
 #' `weights` and `adjust` are for `"pearson"` and `"spearman"`. `na =
 #' "pairwise"` is for these, too, but without `weights` and `adjust`, and also
-#' for `"euclidean"` and `"manhattan"`. [metafeatures()] have no missing values.
+#' for `"euclidean"`, `"manhattan"`, `"ccc"` and `"duo"`. [metafeatures()] have
+#' no missing values.
 #' Functions that take a graph ([snn_graph()], [spanning_forest()],
 #' [undirected_edges()] and others) take none of these options: they were given
 #' when the graph was made.
@@ -118,6 +119,7 @@
 #' have (of all d). Under `"euclidean"` and `"manhattan"`, the sum of
 #' differences is scaled to all d: `sqrt(d / m * sum((a - b)^2))`, and
 #' `d / m * sum(|a - b|)`. A pair without missing values has its usual distance.
+#' For `"ccc"` and `"duo"`, see "Tables of alleles" in [metrics].
 #'
 #' Under `"pearson"`, the distance is computed from r over the common samples,
 #' as in `cor(use = "pairwise.complete.obs")`. Means come first, then sums of
@@ -1092,9 +1094,12 @@ check_each_option <- function(given, verb, call) {
     family = check_choice(get("family"), families, "family", call = call)
   )
   # Similarities above 1 and distances below 0 are possible with a large
-  # multiplier.
-  if (!is.null(options$allele_table)) {
-    options$metric$most <- max(1, largest_table_entry(options$allele_table))
+  # multiplier, and over common samples.
+  common <- metric$table && identical(options$na, "pairwise")
+  if (common || !is.null(options$allele_table)) {
+    options$metric$most <- max(1, largest_table_entry(
+      options$allele_table %||% default_allele_table(metric$name), common
+    ))
     options$metric$below_zero <- options$metric$most > 1
   }
   check_na_and_weights(options, call = call)

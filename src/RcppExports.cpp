@@ -867,15 +867,16 @@ BEGIN_RCPP
 END_RCPP
 }
 // cpp_scan_missing
-Rcpp::List cpp_scan_missing(SEXP x, int num_threads, SEXP request, bool quick);
-RcppExport SEXP _fsknn_cpp_scan_missing(SEXP xSEXP, SEXP num_threadsSEXP, SEXP requestSEXP, SEXP quickSEXP) {
+Rcpp::List cpp_scan_missing(SEXP x, int num_threads, SEXP request, bool quick, int levels);
+RcppExport SEXP _fsknn_cpp_scan_missing(SEXP xSEXP, SEXP num_threadsSEXP, SEXP requestSEXP, SEXP quickSEXP, SEXP levelsSEXP) {
 BEGIN_RCPP
     Rcpp::RObject rcpp_result_gen;
     Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
     Rcpp::traits::input_parameter< int >::type num_threads(num_threadsSEXP);
     Rcpp::traits::input_parameter< SEXP >::type request(requestSEXP);
     Rcpp::traits::input_parameter< bool >::type quick(quickSEXP);
-    rcpp_result_gen = Rcpp::wrap(cpp_scan_missing(x, num_threads, request, quick));
+    Rcpp::traits::input_parameter< int >::type levels(levelsSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_scan_missing(x, num_threads, request, quick, levels));
     return rcpp_result_gen;
 END_RCPP
 }
@@ -1563,7 +1564,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_stress_layout", (DL_FUNC) &_fsknn_cpp_stress_layout, 3},
     {"_fsknn_cpp_metafeature_rows", (DL_FUNC) &_fsknn_cpp_metafeature_rows, 1},
     {"_fsknn_cpp_metafeature_names", (DL_FUNC) &_fsknn_cpp_metafeature_names, 2},
-    {"_fsknn_cpp_scan_missing", (DL_FUNC) &_fsknn_cpp_scan_missing, 4},
+    {"_fsknn_cpp_scan_missing", (DL_FUNC) &_fsknn_cpp_scan_missing, 5},
     {"_fsknn_cpp_edges_of_matrices", (DL_FUNC) &_fsknn_cpp_edges_of_matrices, 6},
     {"_fsknn_cpp_filled", (DL_FUNC) &_fsknn_cpp_filled, 1},
     {"_fsknn_cpp_mst_knn", (DL_FUNC) &_fsknn_cpp_mst_knn, 5},

@@ -92,18 +92,21 @@ Rcpp::List list_of(const MissingFacts& facts) {
 
 // The facts of cpp_scan() for a matrix whose missing values are filled with the
 // row's mean. Also the number of missing values, and the rows that have no
-// others. request: as for cpp_scan(). quick: skips the counts of negative
-// values.
+// others. request, levels: as for cpp_scan(). quick: skips the counts of
+// negative values.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_scan_missing(SEXP x, int num_threads, SEXP request = R_NilValue,
-                            bool quick = false) {
+                            bool quick = false, int levels = 0) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const bind::RowTest test(request);
     return bind::list_of(
         scan_missing(*bind::row_source(x, test.features(), false), num_threads,
                      progress.get(), test.preparing(),
-                     quick ? FilledBy::first : FilledBy::mean));
+                     levels > 0 ? FilledBy::zero
+                     : quick    ? FilledBy::first
+                                : FilledBy::mean,
+                     {true, levels}));
   });
 }
 

@@ -13,6 +13,8 @@
 #include "cpu/search/engine.hpp"
 #include "cuda/filter/limits.hpp"
 #include "cuda/filter/table_bound.hpp"
+#include "masked_cases.hpp"
+#include "masked_searches.hpp"
 #include "metric_cases.hpp"
 
 using namespace fsknn;
@@ -85,21 +87,23 @@ TEST_CASE("tables of alleles are those that one counts") {
             sum_a += x[f];
             sum_b += y[f];
           }
+          const PairSums sums =
+              AlleleTable::complete(sum, sum_a, sum_b, metric.table);
           double most = -1.0;
           int first = -1;
           for (int at = 0; at < 4; ++at) {
             const double value =
                 counted(x, y, copies, at / 2, at % 2, metric.table);
-            CHECK(AlleleTable::entry_of(at / 2, at % 2, sum, sum_a, sum_b,
-                                        metric.table) == value);
+            CHECK(AlleleTable::entry_of(at / 2, at % 2, sums, metric.table) ==
+                  value);
             if (value > most) first = at;
             most = std::max(most, value);
           }
-          double largest;
-          CHECK(AlleleTable::largest_entry(sum, sum_a, sum_b, metric.table,
-                                           largest) == first);
-          CHECK(largest == most);
+          int which = -1;
           const double known_c = most > 1.0 ? 1.0 : most;
+          CHECK(AlleleTable::largest_entry(sums, metric.table, which) ==
+                known_c);
+          CHECK(which == first);
           CHECK(metric.similarity(sum, sum_a, sum_b) == known_c);
           CHECK(metric.similarity(sum, sum_b, sum_a) == known_c);
           CHECK(metric.finish(sum, sum_a, sum_b) == 1.0 - known_c);
@@ -121,7 +125,9 @@ TEST_CASE("no distance is below 0 with CoMet's constants") {
   int above = 0;
   for (int d = 2; d < 3000; d += 2) {
     const MetricEntry ccc = for_samples(find_metric("ccc", "signed"), d);
-    above += AlleleTable::entry_of(1, 1, 2.0 * d, d, d, ccc.table) > 1.0;
+    above += AlleleTable::entry_of(
+                 1, 1, AlleleTable::complete(2.0 * d, d, d, ccc.table),
+                 ccc.table) > 1.0;
     CHECK(ccc.similarity(2.0 * d, d, d) <= 1.0);
     CHECK(ccc.finish(2.0 * d, d, d) >= 0.0);
   }
@@ -277,4 +283,35 @@ TEST_CASE("the filter of tables drops no pair within the distance") {
       }
     }
   }
+}
+
+TEST_CASE("tables over common samples equal the definition") {
+  for (const char* name : {"ccc", "duo"})
+    for (const std::int64_t d : {1, 9, 70, 300})
+      for (const double share : {0.03, 0.4, 0.9}) {
+        const MetricEntry& metric = find_metric(name, "signed");
+        Matrix m = with_holes(
+            genotypes(130, d, metric.table.copies > 1.0 ? 2 : 1, 3), share, 7);
+        // Rows that equal others except for what they lack.
+        for (std::int64_t f = 0; f < d; f += 2) m.at(3, f) = kNone;
+        for (const std::int64_t k : {1, 7, 129})
+          for (const std::int64_t min_pairs : {1, 5}) {
+            if (min_pairs > d) continue;
+            CAPTURE(name);
+            CAPTURE(d);
+            CAPTURE(share);
+            Request r = masked_request(metric, k, min_pairs);
+            r.skip = {4};
+            const Answer expected = find_masked(brute_force, r, m);
+            for (const cpu::Kernels* kernels : cpu::available_kernels()) {
+              r.instruction_set = kernels->name;
+              r.chunk_size = k == 7 ? 37 : 0;
+              CHECK(find_masked(masked_engine, r, m) == expected);
+            }
+            const Matrix q = m;
+            r.query_skip = {2};
+            CHECK(find_masked(masked_engine, r, m, &q) ==
+                  find_masked(brute_force, r, m, &q));
+          }
+      }
 }

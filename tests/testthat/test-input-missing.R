@@ -561,3 +561,110 @@ test_that("nearest_to() says that there are fewer rows", {
   expect_messages(near <- nearest_to(x, 2, 5, na = "pairwise"))
   expect_identical(nrow(near), 3L)
 })
+
+# Counts a pair's table allele by allele, over the samples that both rows have.
+# Frequencies are those of each row's own samples.
+common_table <- function(a, b, copies, multiplier) {
+  entries <- outer(0:1, 0:1, Vectorize(function(i, j) {
+    both <- !is.na(a) & !is.na(b)
+    number <- function(x, allele) if (allele == 1) x else copies - x
+    frequency <- function(x, allele) {
+      mean(number(x, allele), na.rm = TRUE) / copies
+    }
+    share <- mean(number(a[both], i) * number(b[both], j)) / copies^2
+    multiplier * share * (1 - 2 / 3 * frequency(a, i)) *
+      (1 - 2 / 3 * frequency(b, j))
+  }))
+  c("00" = entries[1, 1], "01" = entries[1, 2], "10" = entries[2, 1],
+    "11" = entries[2, 2])
+}
+
+test_that("tables of alleles count the samples that both loci have", {
+  x <- withr::with_seed(5, matrix(
+    stats::rbinom(50 * 24, 2, stats::runif(50, 0.1, 0.9)), 50
+  ))
+  x <- with_holes(x, 0.2)
+  rownames(x) <- paste0("rs", 1:50)
+  # The only samples in common with the first row have the rare allele.
+  x[2, ] <- c(2, 2, 2, NA, NA, rep(0, 19))
+  x[1, ] <- c(2, 2, 2, 0, 0, rep(NA, 19))
+  x[3, ] <- c(2, 2, 2, 0, 0, rep(c(NA, 0), c(1, 18)))
+  for (metric in c("ccc", "duo")) {
+    values <- if (metric == "duo") pmin(x, 1) else x
+    copies <- if (metric == "duo") 1 else 2
+    distance <- matrix(NA, 50, 50)
+    alleles <- matrix("", 50, 50)
+    for (i in 1:50) for (j in 1:50) {
+      table <- common_table(
+        values[i, ], values[j, ], copies, if (metric == "duo") 4 else 4.5
+      )
+      common <- sum(!is.na(values[i, ]) & !is.na(values[j, ]))
+      distance[i, j] <- if (common >= 4) 1 - max(table) else NA
+      alleles[i, j] <- names(which.max(table))
+    }
+    expect_lt(min(distance, na.rm = TRUE), 0)
+    expect_true(anyNA(distance))
+    alone <- distance
+    diag(alone) <- NA
+    found <- quiet(knn_search(
+      values, 9, metric, na = "pairwise", min_pairs = 4, backend = "cpu"
+    ))
+    expect_nearest_pairs(found, alone)
+    expect_true(all(knn_verify(found, values)$agree))
+    asked <- quiet(knn_query(
+      values, values[1:20, ], 9, metric, na = "pairwise", min_pairs = 4,
+      backend = "cpu"
+    ))
+    expect_nearest_pairs(asked, distance[1:20, ])
+    edges <- threshold_graph(
+      values, 0.617, metric, na = "pairwise", min_pairs = 4, backend = "cpu"
+    )
+    near <- which(alone < 0.383 & upper.tri(alone), arr.ind = TRUE)
+    expect_setequal(
+      paste(edges$from, edges$to),
+      paste(rownames(x)[near[, 1]], rownames(x)[near[, 2]])
+    )
+    at <- cbind(match(edges$from, rownames(x)), match(edges$to, rownames(x)))
+    expect_equal(edges$similarity, 1 - distance[at], tolerance = 1e-12)
+    tied <- abs(1 - distance[at] - edges$similarity) > 0
+    expect_identical(as.character(edges$alleles)[!tied], alleles[at][!tied])
+    counted <- pair_histogram(
+      values, metric, breaks = c(0, 0.417, 1, 4.5), na = "pairwise",
+      min_pairs = 4, backend = "cpu"
+    )
+    expect_equal(
+      counted$count,
+      as.vector(table(cut(
+        (1 - alone)[upper.tri(alone)], c(0, 0.417, 1, 4.5), right = FALSE
+      )))
+    )
+  }
+})
+
+test_that("genotypes without missing values have the same bits with any na", {
+  x <- withr::with_seed(6, matrix(stats::rbinom(40 * 30, 2, 0.4), 40))
+  whole <- knn_graph(x, 4, "ccc", backend = "cpu")
+  attr(whole, "stats") <- NULL
+  # A locus of few samples does not reach the others' tables.
+  holed <- rbind(x, c(1, 2, 0, rep(NA, 27)))
+  pairwise <- quiet(knn_graph(
+    holed, 5, "ccc", na = "pairwise", min_pairs = 30, backend = "cpu"
+  ))
+  pairwise <- pairwise[pairwise$rank <= 4, ]
+  expect_identical(pairwise$to, whole$to)
+  expect_identical(pairwise$distance, whole$distance)
+  expect_identical(pairwise$similarity, whole$similarity)
+  expect_identical(pairwise$alleles, whole$alleles)
+})
+
+test_that("missing genotypes are known from wrong ones", {
+  x <- matrix(c(0, 1, 2, NA, 1, 2, 0, 0, 2, 1, 1, 0), 3)
+  expect_error(knn_search(x, 1, "ccc"), "na = \"pairwise\"")
+  x[2, 3] <- 1.5
+  expect_error(
+    knn_search(x, 1, "ccc", na = "pairwise"), "1.5 at row 2, column 3"
+  )
+  expect_error(
+    knn_search(x, 1, "duo", na = "pairwise"), "must hold only 0 and 1"
+  )
+})

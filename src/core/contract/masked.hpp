@@ -1,8 +1,8 @@
 #pragma once
 
 // A pair of rows with missing values, over the samples that both have, in the
-// contract's arithmetic (see arithmetic.hpp): Pearson's r, or a sum of
-// differences.
+// contract's arithmetic (see arithmetic.hpp): Pearson's r, a sum of
+// differences, or the largest entry of a table of alleles.
 //
 // Correlations. A row holds its values times its own power of two, so that the
 // largest known one is in [1, 2). Missing values and the padding are NaN. A row
@@ -39,11 +39,17 @@
 // as without missing values, is multiplied by d / m, rounded, where d is the
 // number of features. This is the mean over the common samples, scaled to d. So
 // a pair without missing values has the same bits as in a complete matrix.
+//
+// Tables of alleles. A row holds counts of alleles, and NaN elsewhere. The
+// table counts the alleles of the common samples; each row's frequencies are
+// those of all its own samples, as in CoMet. All sums are whole numbers, and
+// exact.
 
 #include <cmath>
 #include <cstdint>
 
 #include "core/contract/arithmetic.hpp"
+#include "core/contract/metrics.hpp"
 
 namespace fsknn {
 
@@ -75,6 +81,8 @@ struct MaskedTerms {
   /// Ranks: a power of two that divides all values, and to which means are
   /// rounded; 0: values are arbitrary.
   double grid = 0;
+  /// Tables of alleles; otherwise without copies.
+  TableTerms table;
 };
 
 /// The mean of n values with this sum.
@@ -298,10 +306,47 @@ double masked_difference(const double* a, const double* b, std::int64_t padded,
                        terms.num_features);
 }
 
-/// r of two rows, or their scaled sum of differences, or no_correlation().
+/// The sums of two rows of allele counts.
+template <class L>
+PairSums masked_sums(const double* a, const double* b, std::int64_t padded) {
+  const L zero = L::all(0.0);
+  L both = zero, x = zero, y = zero, n = zero;
+  L own_x = zero, own_y = zero, of_x = zero, of_y = zero;
+  for (std::int64_t f = 0; f < padded; f += kLanes) {
+    const KnownLanes<L> p(a + f), q(b + f);
+    const L own_p = mul(p.value, p.mask), own_q = mul(q.value, q.mask);
+    both = fma(own_p, own_q, both);
+    x = fma(own_p, q.mask, x);
+    y = fma(own_q, p.mask, y);
+    n = fma(p.mask, q.mask, n);
+    own_x = add(own_x, own_p);
+    own_y = add(own_y, own_q);
+    of_x = add(of_x, p.mask);
+    of_y = add(of_y, q.mask);
+  }
+  return {joined_lanes(both),  joined_lanes(x),     joined_lanes(y),
+          joined_lanes(n),     joined_lanes(own_x), joined_lanes(of_x),
+          joined_lanes(own_y), joined_lanes(of_y)};
+}
+
+/// The similarity of two rows with these sums, or no_correlation().
+FSKNN_HD static inline double masked_table(const PairSums& sums,
+                                           const MaskedTerms& terms,
+                                           int& which) {
+  if (sums.samples < terms.min_pairs || !(sums.samples > 0.0))
+    return no_correlation();
+  return AlleleTable::largest_entry(sums, terms.table, which);
+}
+
+/// r of two rows, their scaled sum of differences, or the largest entry of
+/// their table; or no_correlation().
 template <class L>
 double masked_pair(const MaskedTerms& terms, const double* a, const double* b,
                    std::int64_t padded) {
+  if (terms.table.copies > 0.0) {
+    int which;
+    return masked_table(masked_sums<L>(a, b, padded), terms, which);
+  }
   if (terms.accumulation == Accumulation::dot)
     return masked_correlation<L>(a, b, padded, terms);
   if (terms.accumulation == Accumulation::squared_difference)

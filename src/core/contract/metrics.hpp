@@ -182,6 +182,13 @@ struct Jaccard : Overlapping {
   }
 };
 
+/// The sums of a pair of rows over its common samples: of products, of each
+/// row, and the number of samples. And each row's own sum and number.
+struct PairSums {
+  double both, a, b, samples;
+  double own_a, samples_a, own_b, samples_b;
+};
+
 /// The sums of products of three rows and of each two, and the rows' sums.
 struct ThreeSums {
   double abc, ab, ac, bc, a, b, c;
@@ -206,15 +213,11 @@ struct AlleleTable : RawMetric {
   static constexpr FilterKind filter = FilterKind::table;
   static constexpr MatrixScale matrix_scale = MatrixScale::none;
 
-  /// One entry: `both` of its pairs of alleles, and each allele's count.
-  FSKNN_HD static double entry(double both, double count_a, double count_b,
-                               const TableTerms& t) {
-    const double one_by_samples = 1.0 / t.samples;
-    const double of_one = (1.0 / t.copies) * one_by_samples;
-    const double a = of_one * count_a, b = of_one * count_b;
-    const double low = a < b ? a : b, high = a < b ? b : a;
-    const double share = (1.0 / (t.copies * t.copies)) * one_by_samples * both;
-    return t.multiplier * share * weight(low, t) * weight(high, t);
+  /// The frequency of the counted (1) or the other (0) allele of a row.
+  FSKNN_HD static double frequency(int allele, double sum, double samples,
+                                   const TableTerms& t) {
+    const double count = allele ? sum : t.copies * samples - sum;
+    return (1.0 / t.copies) * (1.0 / samples) * count;
   }
   /// 1 - parameter * frequency. The product is rounded first, as CoMet's is, so
   /// it must not become part of a fused operation.
@@ -233,33 +236,40 @@ struct AlleleTable : RawMetric {
   FSKNN_HD static double count_of(int allele, double sum, const TableTerms& t) {
     return allele ? sum : t.copies * t.samples - sum;
   }
-  /// The entry of the counted (1) or the other (0) alleles of both rows, where
-  /// `both` is the rows' sum of products.
-  FSKNN_HD static double entry_of(int allele_a, int allele_b, double both,
-                                  double sum_a, double sum_b,
+  /// The entry of the counted (1) or the other (0) alleles of both rows.
+  FSKNN_HD static double entry_of(int allele_a, int allele_b, const PairSums& s,
                                   const TableTerms& t) {
-    return entry(number_of(allele_a, allele_b, both, t.copies * sum_a,
-                           t.copies * sum_b, t.copies * t.copies * t.samples),
-                 count_of(allele_a, sum_a, t), count_of(allele_b, sum_b, t), t);
+    const double square = t.copies * t.copies;
+    const double a = frequency(allele_a, s.own_a, s.samples_a, t);
+    const double b = frequency(allele_b, s.own_b, s.samples_b, t);
+    const double low = a < b ? a : b, high = a < b ? b : a;
+    const double share = (1.0 / square) * (1.0 / s.samples) *
+                         number_of(allele_a, allele_b, s.both, t.copies * s.a,
+                                   t.copies * s.b, square * s.samples);
+    return t.multiplier * share * weight(low, t) * weight(high, t);
   }
-  /// The number of the largest entry, 2 allele_a + allele_b; of equal ones the
-  /// first.
-  FSKNN_HD static int largest_entry(double both, double sum_a, double sum_b,
-                                    const TableTerms& t, double& largest) {
-    int which = 0;
-    largest = entry_of(0, 0, both, sum_a, sum_b, t);
+  /// The similarity of two rows. `which`: the number of the largest entry, 2
+  /// allele_a + allele_b; of equal ones the first.
+  FSKNN_HD static double largest_entry(const PairSums& s, const TableTerms& t,
+                                       int& which) {
+    double largest = entry_of(0, 0, s, t);
+    which = 0;
     for (int at = 1; at < 4; ++at) {
-      const double other = entry_of(at / 2, at % 2, both, sum_a, sum_b, t);
+      const double other = entry_of(at / 2, at % 2, s, t);
       if (other > largest) which = at;
       largest = other > largest ? other : largest;
     }
-    return which;
+    return without_excess(largest);
+  }
+  /// The sums of rows without missing values.
+  FSKNN_HD static PairSums complete(double both, double sum_a, double sum_b,
+                                    const TableTerms& t) {
+    return {both, sum_a, sum_b, t.samples, sum_a, t.samples, sum_b, t.samples};
   }
   FSKNN_HD static double similarity(double both, double sum_a, double sum_b,
                                     const TableTerms& t) {
-    double largest;
-    largest_entry(both, sum_a, sum_b, t, largest);
-    return without_excess(largest);
+    int which;
+    return largest_entry(complete(both, sum_a, sum_b, t), t, which);
   }
   /// With CoMet's constants, only rounding makes an entry more than 1.
   FSKNN_HD static double without_excess(double largest) {

@@ -59,14 +59,16 @@ void MeanFilled::read(std::int64_t first, std::int64_t count, double* out,
 
 namespace {
 
-/// As fill_with_mean(), with the first value of the row.
-std::int64_t fill_with_first(double* x, std::int64_t d) {
+/// As fill_with_mean(), with the first value of the row or with zeros.
+std::int64_t fill_with(FilledBy by, double* x, std::int64_t d) {
   std::int64_t missing = 0;
   for (std::int64_t f = 0; f < d; ++f) missing += !has_value(x[f]);
   if (missing == 0) return 0;
   const double* known = std::find_if(x, x + d, has_value);
   // As in mean_of_known(): adds no infinite values.
-  const double value = known == x + d || !std::isfinite(*known) ? 0.0 : *known;
+  const double value =
+      by == FilledBy::zero || known == x + d || !std::isfinite(*known) ? 0.0
+                                                                       : *known;
   for (std::int64_t f = 0; f < d; ++f) x[f] = has_value(x[f]) ? x[f] : value;
   return missing;
 }
@@ -89,7 +91,7 @@ class Counted final : public RowSource {
     for (std::int64_t r = 0; r < count; ++r) {
       double* x = out + r * stride;
       const std::int64_t missing =
-          by_ == FilledBy::mean ? fill_with_mean(x, d) : fill_with_first(x, d);
+          by_ == FilledBy::mean ? fill_with_mean(x, d) : fill_with(by_, x, d);
       if (missing > 0)
         found_[static_cast<std::size_t>(first + r)] = {missing, missing == d};
     }
@@ -111,12 +113,12 @@ void add_facts(MissingFacts& to, const MissingFacts& from) {
 
 MissingFacts scan_missing(const RowSource& source, int num_threads,
                           Progress* progress, const Preparing& preparing,
-                          FilledBy by) {
+                          FilledBy by, const EntriesCounted& counted) {
   std::vector<Counted::Found> found(
       static_cast<std::size_t>(source.num_points()));
   MissingFacts facts;
-  facts.known =
-      scan(Counted(source, by, found), num_threads, progress, {}, preparing);
+  facts.known = scan(Counted(source, by, found), num_threads, progress, counted,
+                     preparing);
   for (std::size_t i = 0; i < found.size(); ++i) {
     facts.missing += found[i].missing;
     if (found[i].empty) facts.empty.push_back(static_cast<std::int64_t>(i));

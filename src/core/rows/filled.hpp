@@ -50,13 +50,16 @@ struct MissingFacts {
 void add_facts(MissingFacts& to, const MissingFacts& from);
 
 /// The value that the scan fills in. The row's first known value is faster than
-/// its mean; all facts are the same except the counts of negative values.
-enum class FilledBy { mean, first };
+/// its mean; all facts are the same except the counts of negative values. Zeros
+/// are for values that must be whole: these are counted as in a complete
+/// matrix.
+enum class FilledBy { mean, first, zero };
 
 /// progress (may be null) is only asked whether to continue.
 MissingFacts scan_missing(const RowSource& source, int num_threads,
                           Progress* progress = nullptr,
                           const Preparing& preparing = Preparing(),
-                          FilledBy by = FilledBy::mean);
+                          FilledBy by = FilledBy::mean,
+                          const EntriesCounted& counted = {});
 
 }  // namespace fsknn

@@ -61,7 +61,8 @@ MaskedRule::MaskedRule(const Request& asked, const RowSource& points,
                        const RowSource* queries, Progress* progress)
     : metric_(asked.metric),
       terms_{asked.metric->accumulation, static_cast<double>(asked.min_pairs),
-             static_cast<double>(points.num_features()), 0.0},
+             static_cast<double>(points.num_features()), 0.0,
+             asked.metric->table},
       scale_(no_scaling()),
       rule_(*asked.metric, 0) {
   // No rank exceeds d, and a row's largest value is scaled to [1, 2). Ranks are

@@ -43,7 +43,10 @@ class MaskedRule {
              const RowSource* queries, Progress* progress = nullptr);
 
   const MaskedTerms& terms() const { return terms_; }
-  bool correlates() const { return terms_.accumulation == Accumulation::dot; }
+  bool has_tables() const { return terms_.table.copies > 0.0; }
+  bool correlates() const {
+    return terms_.accumulation == Accumulation::dot && !has_tables();
+  }
   RowForm form() const { return metric_->row_form; }
   /// The matrix's scale, for raw rows.
   PowerOfTwo scale() const { return scale_; }
@@ -51,6 +54,7 @@ class MaskedRule {
   /// Converts masked_pair() to the value that a WithinCollector takes: r, or
   /// the distance. NaN stays NaN.
   double value(double pair) const {
+    if (has_tables()) return 1.0 - pair;
     return correlates() ? pair : rule_(pair, 0.0, 0.0);
   }
   /// The distance for that value.

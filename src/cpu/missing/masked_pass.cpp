@@ -182,6 +182,7 @@ void MaskedPairs::exact(const std::vector<Pair>& hits, double* values) const {
                        columns.row(Place{column0_}), columns.padded,
                        hits.data(), static_cast<std::int64_t>(hits.size()),
                        values);
+  if (work_.takes_similarities) return;
   for (std::size_t h = 0; h < hits.size(); ++h)
     values[h] = work_.rule.value(values[h]);
 }

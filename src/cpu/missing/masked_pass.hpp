@@ -41,6 +41,8 @@ struct MaskedWork {
   const Kernels& kernels;
   const bool symmetric;
   MaskedPoints columns;
+  /// Takers get the similarities of tables of alleles, not their distances.
+  bool takes_similarities = false;
 
  private:
   MaskedPoints own_rows;
@@ -118,8 +120,9 @@ class MaskedPass {
         threshold, std::memory_order_relaxed);
   }
   /// make_taker() makes each thread's taker. take(row, column, value) gets each
-  /// pair that has a value (MaskedRule::value()) once, by its places. merge()
-  /// is called at the end.
+  /// pair that has a value (MaskedRule::value(), unless
+  /// MaskedWork::takes_similarities) once, by its places. merge() is called at
+  /// the end.
   template <class MakeTaker>
   void run(const ProgressRange& progress_range, MakeTaker make_taker) {
     const bool symmetric = work_.symmetric;

@@ -90,6 +90,12 @@ void measure_masked(const Request& request, const MaskedRule& rule,
           const double value = rule.value(found[p]);
           if (rule.correlates()) pairs.correlation[at[p]] = value;
           pairs.distance[at[p]] = rule.distance(value);
+          if (!rule.has_tables()) continue;
+          pairs.similarity[at[p]] = found[p];
+          masked_table(masked_sums<ScalarLanes>(
+                           rows.row(Place{there[p].row}),
+                           rows.row(Place{there[p].column}), rows.padded),
+                       rule.terms(), pairs.entry[at[p]]);
         }
       });
 }
@@ -134,11 +140,10 @@ void measure_pairs(const Request& asked, const RowSource& points,
             pairs.correlation[at[p]] = rule.correlation(sum[p], a, b);
           if (metric.rounds_similarity())
             pairs.similarity[at[p]] = metric.similarity(sum[p], a, b);
-          if (metric.is_table()) {
-            double largest;
-            pairs.entry[at[p]] =
-                AlleleTable::largest_entry(sum[p], a, b, metric.table, largest);
-          }
+          if (metric.is_table())
+            AlleleTable::largest_entry(
+                AlleleTable::complete(sum[p], a, b, metric.table), metric.table,
+                pairs.entry[at[p]]);
           pairs.distance[at[p]] = rule(sum[p], a, b);
         }
       });

@@ -285,11 +285,12 @@ PairCounts count_masked(const Request& asked, const PairBins& bins,
                         const RowSource& points, Progress* progress,
                         Stats* stats) {
   PairCounts counts = none_of(bins);
-  const MaskedWork work(asked, points, nullptr, progress);
+  const PairValue value(*asked.metric, bins.similarity);
+  MaskedWork work(asked, points, nullptr, progress);
+  work.takes_similarities = value.of_sums();
   counts.num_points = work.columns.size();
   if (work.empty()) return counts;
   const Plan plan = work.plan();
-  const PairValue value(*asked.metric, bins.similarity);
   MaskedPass pass(work, plan, false, progress);
   pass.run({progress, 0.0, 1.0},
            [&] { return MaskedTaker(bins, value, counts); });

@@ -66,7 +66,7 @@ std::string filter_words(const Request& request, const PlanInput& input) {
   switch (input.filter) {
     case FilterKind::none: return "";
     case FilterKind::table:
-      if (input.pairwise) return "";
+      if (input.pairwise) return "8-bit integers";
       return cpu::multiplies_bytes(kernels) ? "8-bit integers" : words;
     case FilterKind::bits: return input.pairwise ? "" : "bits";
     case FilterKind::largest:

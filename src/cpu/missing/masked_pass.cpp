@@ -6,12 +6,13 @@ namespace fsknn {
 namespace cpu {
 namespace {
 
-/// Only products have a filter of pairs with missing values.
-bool can_filter(const MetricEntry& metric) {
+/// Only products and tables have a filter of pairs with missing values.
+bool can_filter(const MetricEntry& metric, std::int64_t num_features) {
   switch (metric.filter) {
     case FilterKind::product: return true;
-    case FilterKind::none:
     case FilterKind::table:
+      return masked_tables_filter(metric.table, num_features);
+    case FilterKind::none:
     case FilterKind::difference:
     case FilterKind::largest:
     case FilterKind::overlap:
@@ -55,6 +56,14 @@ Plan MaskedWork::plan() const {
 void MaskedPairs::tile(const Chunk& at, std::int64_t row, std::int64_t column,
                        int panels, const float* row_threshold,
                        const float* column_threshold, std::uint64_t* keep) {
+  if (work_.rule.has_tables()) {
+    for (int half = 0; half < kRows; half += Tile::rows)
+      tables_.tile(at.row0 + row + half, at.column0 + column, panels,
+                   row_threshold + row + half, column_threshold + column,
+                   keep + half);
+    for (int r = 0; r < kRows; ++r) keep[r] &= wanted(at, row + r, column);
+    return;
+  }
   for (int half = 0; half < kRows; half += Tile::rows)
     work_.kernels.accumulate(Product::dot, a_.row(at.row0 + row + half),
                              b_.panel(at.column0 + column), panels, a_.steps,
@@ -102,24 +111,27 @@ bool MaskedPairs::may_pass(const Chunk& at, std::int64_t row,
   return any != 0;
 }
 
+/// The columns of a tile with which a row has a pair: those that are there, on
+/// the diagonal each pair once.
+std::uint64_t MaskedPairs::wanted(const Chunk& at, std::int64_t row,
+                                  std::int64_t column) {
+  if (row >= at.num_rows) return 0;
+  const std::int64_t width = at.num_columns - column;
+  const std::uint64_t there =
+      width < 64 ? (std::uint64_t{1} << width) - 1 : ~std::uint64_t{0};
+  const std::int64_t before = row - column;  // columns before the row's own
+  if (!at.diagonal || before < 0) return there;
+  return before >= 63 ? 0 : there & ~((std::uint64_t{2} << before) - 1);
+}
+
 /// Applies step 2 to a tile.
 void MaskedPairs::refine(const Chunk& at, std::int64_t row, std::int64_t column,
                          int panels, const float* row_threshold,
                          const float* column_threshold, std::uint64_t* keep) {
   const std::int64_t i0 = at.row0 + row, j0 = at.column0 + column;
-  const std::int64_t width = at.num_columns - column;
-  const std::uint64_t there =
-      width < 64 ? (std::uint64_t{1} << width) - 1 : ~std::uint64_t{0};
-  // On the diagonal each pair is kept once.
-  const auto once = [&](int r) {
-    const std::int64_t before =
-        row + r - column;  // columns before the row's own
-    if (!at.diagonal || before < 0) return ~std::uint64_t{0};
-    return before >= 63 ? 0 : ~((std::uint64_t{2} << before) - 1);
-  };
   if (has_short_lists(i0, j0, panels)) {
     for (int r = 0; r < kRows; ++r)
-      if ((keep[r] &= there & once(r)) != 0)
+      if ((keep[r] &= wanted(at, row + r, column)) != 0)
         keep[r] =
             close_by_lists(a_, i0 + r, b_, j0, tile_ + r * Tile::columns,
                            keep[r], work_.request.min_pairs,
@@ -128,7 +140,7 @@ void MaskedPairs::refine(const Chunk& at, std::int64_t row, std::int64_t column,
   }
   std::uint64_t columns_kept = 0;
   for (int r = 0; r < kRows; ++r) {
-    keep[r] &= there & once(r);
+    keep[r] &= wanted(at, row + r, column);
     columns_kept |= keep[r];
     if (keep[r] != 0)
       sum_of_columns(work_.kernels, a_, i0 + r, b_, j0, panels, common_.b[r],
@@ -191,7 +203,8 @@ MaskedPass::MaskedPass(const MaskedWork& work, const Plan& plan, bool filtered,
                        Progress* progress)
     : work_(work),
       plan_(plan),
-      filtered_(filtered && can_filter(*work.request.metric)),
+      filtered_(filtered &&
+                can_filter(*work.request.metric, work.columns.num_features)),
       threshold_(new std::atomic<float>[static_cast<std::size_t>(
           plan.padded_queries)]) {
   const MaskedPoints& rows = work.rows();
@@ -201,16 +214,35 @@ MaskedPass::MaskedPass(const MaskedWork& work, const Plan& plan, bool filtered,
         p < rows.size() ? MaskedPairs::keep_all() : MaskedPairs::keep_none(),
         std::memory_order_relaxed);
   if (!filtered_) return;
+  if (work.rule.has_tables()) {
+    const auto pack = [&](const MaskedPoints& points, std::int64_t num_places) {
+      return pack_masked_tables(points, work.rule.terms().table, num_places,
+                                request.num_threads, progress);
+    };
+    column_filter_.tables = pack(work.columns, plan.padded_points);
+    if (!work.symmetric) row_filter_.tables = pack(rows, plan.padded_queries);
+    return;
+  }
   const MissingClasses classes =
       missing_classes(work.columns, work.symmetric ? nullptr : &rows);
   if (!work.rule.correlates()) units_ = masked_units(work.columns, work.rule);
   const MaskedPacking packing = {classes, request.min_pairs,
                                  work.rule.correlates() ? nullptr : &units_};
-  column_filter_ = pack_masked(work.columns, packing, plan.padded_points,
-                               request.num_threads, progress);
+  column_filter_.products = pack_masked(
+      work.columns, packing, plan.padded_points, request.num_threads, progress);
   if (!work.symmetric)
-    row_filter_ = pack_masked(rows, packing, plan.padded_queries,
-                              request.num_threads, progress);
+    row_filter_.products = pack_masked(rows, packing, plan.padded_queries,
+                                       request.num_threads, progress);
+}
+
+float MaskedPass::threshold_of(Place row, double distance) const {
+  const MaskedRule& rule = work_.rule;
+  if (rule.has_tables())
+    return masked_table_threshold(distance, rule.terms().table);
+  if (rule.correlates()) return masked_threshold(distance);
+  return masked_difference_threshold(
+      distance, rule, units_,
+      static_cast<double>(work_.rows().known[row.value]));
 }
 
 }  // namespace cpu

@@ -18,6 +18,7 @@
 #include "core/search/plan.hpp"
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/missing/masked_filter.hpp"
+#include "cpu/missing/masked_tables.hpp"
 #include "cpu/search/pass.hpp"
 #include "cpu/search/turns.hpp"
 
@@ -48,16 +49,26 @@ struct MaskedWork {
   MaskedPoints own_rows;
 };
 
-/// Pairs of points with missing values in a pass (pass.hpp): their filter in
-/// two steps, and their values from a MaskedRule.
+/// The rows of the filter: of products in two steps, or of tables of alleles.
+struct MaskedSideRows {
+  MaskedFilterRows products;
+  MaskedTableRows tables;
+};
+
+/// Pairs of points with missing values in a pass (pass.hpp): their filter, and
+/// their values from a MaskedRule.
 class MaskedPairs : public PairsDefaults {
  public:
   using Threshold = float;  ///< a similarity
   static constexpr int kRows = CommonTile::rows;
 
-  MaskedPairs(const MaskedWork& work, const MaskedFilterRows& rows,
-              const MaskedFilterRows& columns, bool filtered)
-      : work_(work), a_(rows), b_(columns), filtered_(filtered) {}
+  MaskedPairs(const MaskedWork& work, const MaskedSideRows& rows,
+              const MaskedSideRows& columns, bool filtered)
+      : work_(work),
+        a_(rows.products),
+        b_(columns.products),
+        tables_(work.kernels, work.rule.terms(), rows.tables, columns.tables),
+        filtered_(filtered) {}
 
   std::int64_t num_rows() const { return work_.rows().size(); }
   std::int64_t num_columns() const { return work_.columns.size(); }
@@ -66,7 +77,10 @@ class MaskedPairs : public PairsDefaults {
     return std::numeric_limits<float>::infinity();
   }
   static constexpr float keep_all() { return -keep_none(); }
-  double tile_cost() const { return 2.0 * fsknn::cpu::tile_cost(a_.steps); }
+  double tile_cost() const {
+    return work_.rule.has_tables() ? tables_.tile_cost()
+                                   : 2.0 * fsknn::cpu::tile_cost(a_.steps);
+  }
 
   void enter(const Chunk& at) {
     row0_ = at.row0;
@@ -80,6 +94,8 @@ class MaskedPairs : public PairsDefaults {
   static bool has(double value) { return has_value(value); }
 
  private:
+  static std::uint64_t wanted(const Chunk& at, std::int64_t row,
+                              std::int64_t column);
   bool may_pass(const Chunk& at, std::int64_t row, std::int64_t column,
                 int panels, const float* row_threshold,
                 const float* column_threshold, std::uint64_t* keep);
@@ -93,6 +109,7 @@ class MaskedPairs : public PairsDefaults {
   const MaskedWork& work_;
   const MaskedFilterRows& a_;
   const MaskedFilterRows& b_;
+  MaskedTables tables_;
   const bool filtered_;
   std::int64_t row0_ = 0, column0_ = 0;
   alignas(64) std::int32_t tile_[CommonTile::rows * Tile::columns];
@@ -110,14 +127,8 @@ class MaskedPass {
   /// May be called by any thread, at any time.
   void set_threshold(Place row, double distance) {
     if (!filtered_) return;
-    const float threshold =
-        work_.rule.correlates()
-            ? masked_threshold(distance)
-            : masked_difference_threshold(
-                  distance, work_.rule, units_,
-                  static_cast<double>(work_.rows().known[row.value]));
     threshold_[static_cast<std::size_t>(row.value)].store(
-        threshold, std::memory_order_relaxed);
+        threshold_of(row, distance), std::memory_order_relaxed);
   }
   /// make_taker() makes each thread's taker. take(row, column, value) gets each
   /// pair that has a value (MaskedRule::value(), unless
@@ -141,7 +152,8 @@ class MaskedPass {
 
   const PassCounts& counts() const { return counts_; }
   FilterNumbers numbers() const {
-    return filtered_ ? FilterNumbers::int16 : FilterNumbers::none;
+    if (!filtered_) return FilterNumbers::none;
+    return work_.rule.has_tables() ? FilterNumbers::int8 : FilterNumbers::int16;
   }
 
  private:
@@ -190,9 +202,10 @@ class MaskedPass {
     float* column_threshold_ = nullptr;
   };
 
-  const MaskedFilterRows& row_filter() const {
+  const MaskedSideRows& row_filter() const {
     return work_.symmetric ? column_filter_ : row_filter_;
   }
+  float threshold_of(Place row, double distance) const;
   float threshold(Place row) const {
     return threshold_[static_cast<std::size_t>(row.value)].load(
         std::memory_order_relaxed);
@@ -203,7 +216,7 @@ class MaskedPass {
   const bool filtered_;
   MaskedUnits units_;  ///< for filtered differences
   std::unique_ptr<std::atomic<float>[]> threshold_;  ///< similarities
-  MaskedFilterRows column_filter_, row_filter_;
+  MaskedSideRows column_filter_, row_filter_;
   PassCounts counts_;
 };
 

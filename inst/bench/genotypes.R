@@ -9,7 +9,7 @@
 # sums of products. A comparison is a sample of a pair of SNPs. Each search
 # compares all pairs. "device" is the time of GPUs in the last call, as in
 # knn_stats(). A sample of the rows is compared with the definition
-# (knn_verify()).
+# (knn_verify()). "2% missing" has na = "pairwise", on the CPU.
 #
 # "triples" prints the same of triples, on the CPU: of threshold_triples() above
 # a similarity that few have, triple_histogram() and nearest_triples() with k =
@@ -126,5 +126,12 @@ rows <- lapply(names(values), function(metric) {
 rows[[length(rows) + 1]] <- row_for("ccc", "threshold_graph", function() {
   threshold_graph(x, threshold, "ccc", backend = backend)
 })
+if (backend != "cuda") {
+  holed <- x
+  holed[sample(length(x), length(x) / 50)] <- NA
+  rows[[length(rows) + 1]] <- row_for("ccc", "2% missing", function() {
+    knn_search(holed, 10, "ccc", na = "pairwise", backend = "cpu")
+  })
+}
 cat(snps, "SNPs,", samples, "samples, backend", backend, "\n")
 show(do.call(rbind, rows))

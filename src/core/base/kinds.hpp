@@ -70,7 +70,7 @@ struct PowerOfTwo {
   double second;
 };
 
-/// The constants of metrics of allele tables (AlleleTable in metrics.hpp).
+/// The constants of metrics of allele tables (allele_table.hpp).
 struct TableTerms {
   double copies = 0.0;      ///< alleles that a sample has at a locus: 1 or 2
   double samples = 0.0;     ///< the number of features

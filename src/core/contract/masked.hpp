@@ -48,8 +48,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "core/contract/allele_table.hpp"
 #include "core/contract/arithmetic.hpp"
-#include "core/contract/metrics.hpp"
 
 namespace fsknn {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Tables of alleles (AlleleTable in metrics.hpp) in the filters of CPUs and
+// Tables of alleles (allele_table.hpp) in the filters of CPUs and
 // GPUs. Let Z = C^2 d be the number of pairs of alleles in a table, and let a
 // row have n = C s counted alleles in pairs, and m = Z / 2 - n. With the sum of
 // products P, the four entries are

@@ -390,6 +390,8 @@ void find_masked(const Request& request, const RowSource& points,
   const Clock::time_point start = Clock::now();
   const UsedDevices gpus(request.devices);
   const MaskedRule rule(request, points, queries, progress);
+  if (rule.has_tables())
+    throw std::logic_error("GPUs have no tables over common samples");
   const PlacedPoints columns(points, request.skip, true);
   PlacedPoints own_rows;
   if (queries != nullptr)

@@ -4,17 +4,15 @@
 #   Rscript inst/bench/calibration_contrast.R [DATA SETS] [CORES] [FOLDER]
 #     [--only=TEXT]
 #
-# prints a table, and writes it to calibration-contrast.csv in FOLDER. A data
-# set takes some 0.3 CPU seconds. --only runs simulations whose names have this
-# text, and keeps the other stored rows. Each data set has its own seed.
+# prints a table, and stores it in FOLDER as calibration-contrast.csv
+# (calibrate() in harness.R): shares of data sets whose p-value is at most so
+# much, of point 1, of its edges, and of any point or edge. There are 60 points,
+# k = 5, and 99 permutations.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-num_sets <- word(1, 1000)
-cores <- word(2, 2)
-folder <- check_folder(word(3))
 num_points <- 60
 k <- 5
 permutations <- 99
@@ -192,32 +190,13 @@ what <- c(
 )
 levels <- c(0.01, 0.05, 0.2, 0.5)
 
-chosen <- designs_to_run(simulations)
-rows <- lapply(names(chosen), function(name) {
-  RNGkind("L'Ecuyer-CMRG")
-  p <- do.call(rbind, over_sets(num_sets, cores, 0, function(set) {
-    one_set(simulations[[name]])
-  }))
+row_of <- function(sets, ...) {
+  p <- do.call(rbind, sets)
   shares <- vapply(levels, function(level) colMeans(p <= level), double(4))
   # Family-wise p-values are not uniform but where all points are one.
   shares[startsWith(rownames(shares), "any"), levels != 0.05] <- NA
   colnames(shares) <- paste0("at_", levels)
-  words <- formatC(shares, digits = 3, format = "f")
-  words[is.na(shares)] <- ""
-  data.frame(
-    simulation = name, what = what[rownames(shares)], words,
-    check.names = FALSE
-  )
-})
-table <- do.call(rbind, rows)
-table$data_sets <- num_sets
-table$machine <- paste0(parallel::detectCores(), " cores, CPU")
-table$date <- format(Sys.Date())
+  data.frame(what = what[rownames(shares)], shares, check.names = FALSE)
+}
 
-cat(
-  num_points, "points, k =", k, ",", permutations, "permutations\n",
-  "Shares of data sets whose p-value is at most so much: of point 1, of its\n",
-  "edges, and of any point or edge.\n\n"
-)
-print(table[seq_len(6)], right = FALSE, row.names = FALSE)
-store_designs(folder, "calibration-contrast.csv", table, names(simulations))
+calibrate("calibration-contrast.csv", simulations, one_set, row_of)

@@ -4,9 +4,8 @@
 #   Rscript inst/bench/calibration_edges.R [DATA SETS] [CORES] [FOLDER]
 #     [--only=TEXT]
 #
-# prints a table, and stores it in FOLDER as calibration-edges.csv. A data set
-# takes some 0.3 CPU seconds. --only runs designs whose names have this text,
-# and keeps the other stored rows. Each data set has its own seed.
+# prints a table, and stores it in FOLDER as calibration-edges.csv (calibrate()
+# in harness.R).
 #
 # In the table, of each design, shares of data sets:
 #   at_0.05 to at_0.5   in which what the row names is at most 0.05, 0.2, 0.5:
@@ -28,9 +27,6 @@ script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-num_sets <- word(1, 1000)
-cores <- word(2, 2)
-folder <- check_folder(word(3))
 num_points <- 40
 num_samples <- 20
 k <- 4
@@ -150,24 +146,12 @@ one_set <- function(design) {
   do.call(rbind, lapply(shares, as.double))
 }
 
-chosen <- designs_to_run(designs)
-RNGkind("L'Ecuyer-CMRG")
-rows <- lapply(names(chosen), function(name) {
-  sets <- over_sets(num_sets, cores, 0, function(set) {
-    one_set(designs[[name]])
-  })
-  mean <- Reduce(`+`, sets) / num_sets
+row_of <- function(sets, ...) {
+  mean <- Reduce(`+`, sets) / length(sets)
   data.frame(
-    design = name, what = rownames(mean), at_0.05 = mean[, 1],
-    at_0.2 = mean[, 2], at_0.5 = mean[, 3], row.names = NULL
+    what = rownames(mean), at_0.05 = mean[, 1], at_0.2 = mean[, 2],
+    at_0.5 = mean[, 3]
   )
-})
-table <- do.call(rbind, rows)
-table[-(1:2)] <- lapply(table[-(1:2)], function(share) {
-  formatC(share, digits = 3, format = "f")
-})
-print(table, right = FALSE)
-table$data_sets <- num_sets
-table$machine <- paste0(parallel::detectCores(), " cores, CPU")
-table$date <- format(Sys.Date())
-store_designs(folder, "calibration-edges.csv", table, names(designs))
+}
+
+calibrate("calibration-edges.csv", designs, one_set, row_of)

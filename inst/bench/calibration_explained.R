@@ -1,9 +1,11 @@
 # Which edges does a common neighbour explain? A chain and a hub, in which it is
 # known which edges are direct.
 #
-#   Rscript inst/bench/calibration_explained.R [DATA SETS] [FOLDER]
+#   Rscript inst/bench/calibration_explained.R [DATA SETS] [CORES] [FOLDER]
+#     [--only=TEXT]
 #
-# prints a table, and stores it in FOLDER as calibration-explained.csv.
+# prints a table, and stores it in FOLDER as calibration-explained.csv
+# (calibrate() in harness.R).
 #
 # The chain has 10 points, each 0.8 times the one before and noise. The hub has
 # nine targets, each 0.8 times the hub and noise. In "hidden hub", the hub is not
@@ -17,14 +19,11 @@ script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-num_sets <- word(1, 1000)
-folder <- check_folder(word(2))
-
 noise <- function(rows, num_samples) {
   matrix(rnorm(rows * num_samples), rows)
 }
 
-designs <- list(
+networks <- list(
   chain = function(num_samples) {
     x <- noise(10, num_samples)
     for (row in 2:10) x[row, ] <- 0.8 * x[row - 1, ] + 0.6 * x[row, ]
@@ -41,8 +40,13 @@ designs <- list(
   }
 )
 
-one_set <- function(design, num_samples) {
-  made <- design(num_samples)
+designs <- expand.grid(
+  samples = c(40, 100), network = names(networks), stringsAsFactors = FALSE
+)
+designs$name <- paste0(designs$network, ", ", designs$samples, " samples")
+
+one_set <- function(design) {
+  made <- networks[[design$network]](design$samples)
   edges <- threshold_graph(made$x, min_similarity = 0.3, backend = "cpu",
                            num_threads = 1)
   found <- edge_significance(edges, made$x, explain = TRUE, backend = "cpu",
@@ -56,28 +60,17 @@ one_set <- function(design, num_samples) {
   )
 }
 
-rows <- list()
-for (name in names(designs)) {
-  for (num_samples in c(40, 100)) {
-    set.seed(13)
-    edges <- do.call(rbind, lapply(seq_len(num_sets), function(set) {
-      one_set(designs[[name]], num_samples)
-    }))
-    for (direct in intersect(c(TRUE, FALSE), edges$direct)) {
-      some <- edges[edges$direct == direct, ]
-      rows[[length(rows) + 1]] <- data.frame(
-        design = name, samples = num_samples,
-        edges = if (direct) "direct" else "other",
-        correlation = mean(some$correlation), partial = mean(some$partial),
-        kept = mean(some$partial >= 0.3), data_sets = num_sets,
-        machine = paste(parallel::detectCores(), "cores, CPU"),
-        date = format(Sys.Date())
-      )
-    }
-  }
+row_of <- function(sets, ...) {
+  edges <- do.call(rbind, sets)
+  kinds <- lapply(intersect(c(TRUE, FALSE), edges$direct), function(direct) {
+    some <- edges[edges$direct == direct, ]
+    data.frame(
+      edges = if (direct) "direct" else "other",
+      correlation = mean(some$correlation), partial = mean(some$partial),
+      kept = mean(some$partial >= 0.3)
+    )
+  })
+  do.call(rbind, kinds)
 }
-table <- do.call(rbind, rows)
-numbers <- vapply(table, is.double, NA)
-table[numbers] <- lapply(table[numbers], signif, 3)
-print(table[1:6], right = FALSE, row.names = FALSE)
-store_table(folder, "calibration-explained.csv", table)
+
+calibrate("calibration-explained.csv", rows_by_name(designs), one_set, row_of)

@@ -1,9 +1,10 @@
 # What do hidden factors do to edges and to an outcome?
 #
 #   Rscript inst/bench/calibration_factors.R [DATA SETS] [CORES] [FOLDER]
+#     [--only=TEXT]
 #
-# prints a table, and stores it in FOLDER as calibration-factors.csv. Each data
-# set has its own seed, so the number of cores does not change the figures.
+# prints a table, and stores it in FOLDER as calibration-factors.csv
+# (calibrate() in harness.R).
 #
 # 120 points in 40 samples: modules of points (r = 0.5), and independent others.
 # A batch that nobody recorded shifts all points or some. An outcome is followed
@@ -25,9 +26,6 @@ script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-num_sets <- word(1, 100)
-cores <- word(2, 2)
-folder <- check_folder(word(3))
 num_points <- 120
 num_samples <- 40
 
@@ -128,26 +126,13 @@ one_set <- function(design) {
   }))
 }
 
-rows <- lapply(names(designs), function(name) {
-  sets <- do.call(rbind, over_sets(
-    num_sets, cores, 13, function(set) one_set(designs[[name]])
-  ))
-  say(name)
+row_of <- function(sets, ...) {
+  sets <- do.call(rbind, sets)
   ways <- unique(sets$way)
-  mean_of <- function(what) {
-    as.vector(tapply(sets[[what]], factor(sets$way, ways), mean))
-  }
-  data.frame(
-    design = name, way = ways, factors = mean_of("factors"),
-    precision = mean_of("precision"), found = mean_of("found"),
-    family = mean_of("family"), data_sets = num_sets,
-    machine = paste(parallel::detectCores(), "cores, CPU"),
-    date = format(Sys.Date())
-  )
-})
-table <- do.call(rbind, rows)
-table$found[is.nan(table$found)] <- NA
-numbers <- vapply(table, is.double, NA)
-table[numbers] <- lapply(table[numbers], signif, 3)
-show(table[1:6], right = FALSE)
-store_table(folder, "calibration-factors.csv", table)
+  means <- lapply(sets[-1], function(values) {
+    as.vector(tapply(values, factor(sets$way, ways), mean))
+  })
+  data.frame(way = ways, means)
+}
+
+calibrate("calibration-factors.csv", designs, one_set, row_of)

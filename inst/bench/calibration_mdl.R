@@ -4,9 +4,8 @@
 #   Rscript inst/bench/calibration_mdl.R [DATA SETS] [CORES] [FOLDER]
 #     [--only=TEXT]
 #
-# prints a table, and stores it in FOLDER as calibration-mdl.csv. A data set
-# takes some 1.2 CPU seconds on average. --only runs designs whose names have
-# this text, and keeps the other stored rows. Each data set has its own seed.
+# prints a table, and stores it in FOLDER as calibration-mdl.csv (calibrate() in
+# harness.R).
 #
 # In the table, for each design:
 #   kept     the share of 1,000 rows of noise that are kept
@@ -21,11 +20,8 @@ script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-num_sets <- word(1, 1000)
-cores <- word(2, 2)
-folder <- check_folder(word(3))
 num_rows <- 1000
-permutations <- 99
+permutations <- 39
 
 # Numbers of samples in the classes
 sizes <- list(
@@ -54,19 +50,4 @@ one_set <- function(size) {
   )
 }
 
-RNGkind("L'Ecuyer-CMRG")
-chosen <- designs_to_run(sizes)
-rows <- lapply(names(chosen), function(name) {
-  sets <- over_sets(num_sets, cores, 0, function(set) {
-    one_set(sizes[[name]])
-  })
-  means <- formatC(colMeans(do.call(rbind, sets)), digits = 4, format = "f")
-  data.frame(design = name, t(means))
-})
-table <- do.call(rbind, rows)
-table$data_sets <- num_sets
-table$machine <- paste0(parallel::detectCores(), " cores, CPU")
-table$date <- format(Sys.Date())
-
-print(table[seq_len(6)], right = FALSE, row.names = FALSE)
-store_designs(folder, "calibration-mdl.csv", table, names(sizes))
+calibrate("calibration-mdl.csv", sizes, one_set, row_of_means)

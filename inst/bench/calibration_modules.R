@@ -2,12 +2,10 @@
 # no more stable than those of permuted data in module_stability()?
 #
 #   Rscript inst/bench/calibration_modules.R [DATA SETS] [CORES] [FOLDER]
-#     [--only=WORDS]
+#     [--only=TEXT]
 #
 # prints two tables, and stores them in FOLDER as calibration-preservation.csv
-# and calibration-stability.csv. Each data set has its own seed, so the number
-# of cores does not change the figures. --only runs the designs whose name has
-# the words, and stores nothing.
+# and calibration-stability.csv (calibrate() in harness.R).
 #
 # Preservation: 200 points in 30 samples of x, with four modules of 10 points
 # and one of 40 (r = 0.5), and 20 samples of x_test. In the table:
@@ -31,10 +29,6 @@ script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-num_sets <- word(1, 100)
-cores <- word(2, 2)
-folder <- check_folder(word(3))
-only <- option("only", "")
 
 noise <- function(num_points, num_samples) {
   matrix(rnorm(num_points * num_samples), num_points)
@@ -101,13 +95,10 @@ preserve <- function(design) {
   found
 }
 
-preservation_row <- function(name) {
-  sets <- do.call(rbind, over_sets(num_sets, cores, 19, function(set) {
-    preserve(preserved[[name]])
-  }))
-  say(name)
+preservation_row <- function(sets, ...) {
+  sets <- do.call(rbind, sets)
   data.frame(
-    design = name, level = mean(sets$p_value <= 0.05),
+    level = mean(sets$p_value <= 0.05),
     family = mean(sets$any[sets$set]),
     z_10 = mean(sets$z_summary[sets$is_10 %in% TRUE]),
     z_40 = mean(sets$z_summary[sets$is_10 %in% FALSE]),
@@ -169,40 +160,17 @@ stabilise <- function(design) {
   )
 }
 
-stability_row <- function(name) {
-  sets <- do.call(rbind, over_sets(num_sets, cores, 23, function(set) {
-    stabilise(stable[[name]])
-  }))
-  say(name)
+stability_row <- function(sets, ...) {
+  sets <- do.call(rbind, sets)
   data.frame(
-    design = name, modules = mean(sets$modules),
+    modules = mean(sets$modules),
     stability = mean(sets$stability), chance = mean(sets$chance, na.rm = TRUE),
     above = sum(sets$above) / sum(sets$modules), any = mean(sets$above > 0),
     true = mean(sets$true)
   )
 }
 
-# --- tables -------------------------------------------------------------------
-
-run <- function(designs, row, file) {
-  names <- grep(only, names(designs), fixed = TRUE, value = TRUE)
-  table <- do.call(rbind, lapply(names, row))
-  if (is.null(table)) {
-    return(invisible())
-  }
-  numbers <- vapply(table, is.double, NA)
-  table[numbers] <- lapply(table[numbers], signif, 3)
-  table[is.na(table)] <- NA
-  show(table, right = FALSE)
-  table <- data.frame(
-    table, data_sets = num_sets,
-    machine = paste(parallel::detectCores(), "cores, CPU"),
-    date = format(Sys.Date())
-  )
-  if (!nzchar(only)) {
-    store_table(folder, file, table)
-  }
-}
-
-run(preserved, preservation_row, "calibration-preservation.csv")
-run(stable, stability_row, "calibration-stability.csv")
+calibrate(
+  "calibration-preservation.csv", preserved, preserve, preservation_row
+)
+calibrate("calibration-stability.csv", stable, stabilise, stability_row)

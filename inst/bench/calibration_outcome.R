@@ -1,11 +1,11 @@
 # Are the p-values of nearest_to() what they say? Data sets in which no point
 # has to do with the outcome, and some in which few have: see designs.
 #
-#   Rscript inst/bench/calibration_outcome.R [DATA SETS] [FOLDER] [--only=TEXT]
+#   Rscript inst/bench/calibration_outcome.R [DATA SETS] [CORES] [FOLDER]
+#     [--only=TEXT]
 #
-# prints a table, and stores it in FOLDER as calibration-outcome.csv. Some five
-# minutes for 1,000 data sets, on one core. --only runs designs whose names have
-# this text, and keeps the other stored rows.
+# prints a table, and stores it in FOLDER as calibration-outcome.csv
+# (calibrate() in harness.R).
 #
 # Ranks are not linear in ranks of what the values are linear in: so where
 # covariates are much of points and outcome, something of them stays, and
@@ -18,8 +18,7 @@
 #             uniform where no point has to do with the outcome; as it goes by
 #             steps of 1 / (B + 1), a share of one step, drawn, is taken off
 #   family    the share of data sets in which a point that has nothing to do
-#             with the outcome has p_adjusted <= 0.05, and from, to: where 95%
-#             of such shares are if the chance is 0.05
+#             with the outcome has p_adjusted <= 0.05
 #   any_fdr   the share in which any such point has fdr <= 0.05: with strata,
 #             which it knows nothing of, that is most; and where others are
 #             called, a false one among twenty of them is as it should be
@@ -30,8 +29,6 @@ script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-num_sets <- word(1, 1000)
-folder <- check_folder(word(2))
 num_points <- 100
 permutations <- 199
 
@@ -250,36 +247,15 @@ uniform <- function(p) {
   if (anyNA(p)) NA else suppressWarnings(stats::ks.test(p, "punif"))$p.value
 }
 
-RNGkind("L'Ecuyer-CMRG")
-chosen <- designs_to_run(designs)
-rows <- lapply(names(chosen), function(name) {
-  set.seed(13)
-  sets <- do.call(rbind, lapply(seq_len(num_sets), function(set) {
-    one_set(designs[[name]])
-  }))
+row_of <- function(sets, ...) {
+  sets <- do.call(rbind, sets)
   share <- function(of) mean(sets[, of])
   data.frame(
-    design = name,
     p_value = uniform(sets[, "p_value"]),
     first = if (is.nan(share("found"))) uniform(sets[, "first"]) else NA,
     family = share("family"), any_fdr = share("any_fdr"),
-    found = share("found"),
-    from = stats::qbinom(0.025, num_sets, 0.05) / num_sets,
-    to = stats::qbinom(0.975, num_sets, 0.05) / num_sets,
-    data_sets = num_sets, points = num_points, permutations = permutations,
-    machine = paste(parallel::detectCores(), "cores, CPU"),
-    date = format(Sys.Date())
+    found = share("found"), points = num_points, permutations = permutations
   )
-})
-table <- do.call(rbind, rows)
-table$found[is.nan(table$found)] <- NA
-numbers <- vapply(table, is.double, NA)
-table[numbers] <- lapply(table[numbers], signif, 3)
+}
 
-print(table[1:6], right = FALSE, row.names = FALSE)
-cat(
-  num_sets, "data sets each;", num_points, "points;", permutations,
-  "permutations; family: 95% between", table$from[[1]], "and", table$to[[1]],
-  "\n"
-)
-store_designs(folder, "calibration-outcome.csv", table, names(designs))
+calibrate("calibration-outcome.csv", designs, one_set, row_of)

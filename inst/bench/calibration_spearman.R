@@ -2,10 +2,12 @@
 # points are? They are exact for up to 21 samples, and beyond come from a beta
 # distribution.
 #
-#   Rscript inst/bench/calibration_spearman.R [DATA SETS] [FOLDER]
+#   Rscript inst/bench/calibration_spearman.R [DATA SETS] [CORES] [FOLDER]
+#     [--only=TEXT]
 #
-# prints two tables, and stores them in FOLDER as calibration-spearman.csv and
-# calibration-spearman-edges.csv. Some minutes for 100 data sets on one core.
+# prints two tables, and stores them in FOLDER as calibration-spearman.csv (which
+# needs no data sets, and is left out with --only) and
+# calibration-spearman-edges.csv (calibrate() in harness.R).
 #
 # The first has, for some numbers of samples and exact p-values (one-sided), the
 # p-value of the package, of Student's t and of cor.test() (algorithm AS 89),
@@ -21,9 +23,6 @@
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
-
-num_sets <- word(1, 100)
-folder <- check_folder(word(2))
 
 by_t <- function(r, num) {
   pt(r * sqrt((num - 2) / ((1 - r) * (1 + r))), num - 2, lower.tail = FALSE)
@@ -80,61 +79,62 @@ step_of <- function(r, num) {
   1 - 12 * round((num^3 - num) * (1 - r) / 12) / (num^3 - num)
 }
 
-tails <- 10^-(1:6)
-rows <- lapply(c(10, 12, 14, 16, 18, 21, 22, 24, 30, 50, 100), function(num) {
-  set.seed(13)
-  do.call(rbind, lapply(tails, function(tail) {
-    error <- 0
-    if (num <= 21) {
-      # The largest exact p-value of at most `tail`.
-      all <- 1 - 12 * seq(0, (num^3 - num) / 12) / (num^3 - num)
-      p <- of_package(all, num, 0, "spearman", "greater", FALSE)
-      r <- all[[which.max(p * (p <= tail))]]
-      exact <- max(p[p <= tail])
-    } else {
-      root <- uniroot(function(r) log(beta(r, num) / tail), c(0, 1))$root
-      r <- step_of(root, num)
-      sampled <- by_sampling(
-        r, num, tilt_for(r, num), max(2000, floor(8e6 / num^2))
+ratios <- function() {
+  tails <- 10^-(1:6)
+  rows <- lapply(c(10, 12, 14, 16, 18, 21, 22, 24, 30, 50, 100), function(num) {
+    set.seed(13)
+    do.call(rbind, lapply(tails, function(tail) {
+      error <- 0
+      if (num <= 21) {
+        # The largest exact p-value of at most `tail`.
+        all <- 1 - 12 * seq(0, (num^3 - num) / 12) / (num^3 - num)
+        p <- of_package(all, num, 0, "spearman", "greater", FALSE)
+        r <- all[[which.max(p * (p <= tail))]]
+        exact <- max(p[p <= tail])
+      } else {
+        root <- uniroot(function(r) log(beta(r, num) / tail), c(0, 1))$root
+        r <- step_of(root, num)
+        sampled <- by_sampling(
+          r, num, tilt_for(r, num), max(2000, floor(8e6 / num^2))
+        )
+        exact <- sampled$p
+        error <- sampled$error / exact
+      }
+      data.frame(
+        samples = num, r = r, exact = exact, error = error,
+        package = of_package(r, num, 0, "spearman", "greater", FALSE) / exact,
+        beta = beta(r, num) / exact, t = by_t(r, num) / exact,
+        as89 = by_as89(r, num) / exact
       )
-      exact <- sampled$p
-      error <- sampled$error / exact
-    }
-    data.frame(
-      samples = num, r = r, exact = exact, error = error,
-      package = of_package(r, num, 0, "spearman", "greater", FALSE) / exact,
-      beta = beta(r, num) / exact, t = by_t(r, num) / exact,
-      as89 = by_as89(r, num) / exact
-    )
-  }))
-})
-ratios <- do.call(rbind, rows)
-ratios[] <- lapply(ratios, signif, 3)
-print(ratios, row.names = FALSE)
+    }))
+  })
+  ratios <- do.call(rbind, rows)
+  ratios[] <- lapply(ratios, signif, 3)
+  print(ratios, row.names = FALSE)
+  ratios
+}
 
-share_of <- function(called) round(mean(called), 3)
-num_points <- 2000
-num_pairs <- num_points * (num_points - 1) / 2
-edges <- do.call(rbind, lapply(c(10, 14, 18, 24, 40), function(num) {
-  set.seed(13)
-  called <- vapply(seq_len(num_sets), function(set) {
-    x <- matrix(rnorm(num_points * num), num_points)
-    graph <- knn_graph(x, 1, "spearman", backend = "cpu")
-    found <- edge_significance(
-      graph, x, p_adjust = "bonferroni", backend = "cpu"
-    )
-    r <- max(found$correlation)
-    c(min(found$p_adjusted), num_pairs * by_t(min(r, 1 - 1e-15), num),
-      num_pairs * by_as89(r, num)) <= 0.05
-  }, NA[1:3])
-  data.frame(
-    samples = num, points = num_points, package = share_of(called[1, ]),
-    t = share_of(called[2, ]), as89 = share_of(called[3, ]),
-    data_sets = num_sets,
-    machine = paste(parallel::detectCores(), "cores, CPU"),
-    date = format(Sys.Date())
+# The share of sets of 2,000 points with an edge, by the package, Student's t
+# and AS 89.
+one_set <- function(num_samples) {
+  x <- matrix(rnorm(2000 * num_samples), 2000)
+  graph <- knn_graph(x, 1, "spearman", backend = "cpu", num_threads = 1)
+  found <- edge_significance(
+    graph, x, p_adjust = "bonferroni", backend = "cpu", num_threads = 1
   )
-}))
-print(edges, row.names = FALSE)
-store_table(folder, "calibration-spearman.csv", ratios)
-store_table(folder, "calibration-spearman-edges.csv", edges)
+  r <- min(max(found$correlation), 1 - 1e-15)
+  num_pairs <- 2000 * 1999 / 2
+  c(
+    package = min(found$p_adjusted), t = num_pairs * by_t(r, num_samples),
+    as89 = num_pairs * by_as89(r, num_samples)
+  ) <= 0.05
+}
+
+designs <- list(10, 14, 18, 24, 40)
+names(designs) <- paste(designs, "samples")
+calibrate("calibration-spearman-edges.csv", designs, one_set, row_of_means)
+if (is.null(option("only"))) {
+  table <- ratios()
+  print(table, row.names = FALSE)
+  store_table(check_folder(word(3)), "calibration-spearman.csv", table)
+}

@@ -3,13 +3,11 @@
 # the variance of points depends, and skewed values. What does the studentized
 # statistic cost where variances are equal?
 #
-#   Rscript inst/bench/calibration_statistics.R [DATA SETS] [PROCESSES] [FOLDER]
-#                                               [--only=TEXT]
+#   Rscript inst/bench/calibration_statistics.R [DATA SETS] [CORES] [FOLDER]
+#     [--only=TEXT]
 #
-# prints a table, and stores it in FOLDER as calibration-statistics.csv. A data
-# set of all designs takes some 15 seconds of a processor. --only runs designs
-# whose names have this text, and keeps the other stored rows. The table does
-# not depend on the number of processes.
+# prints a table, and stores it in FOLDER as calibration-statistics.csv
+# (calibrate() in harness.R).
 #
 # In the table, of each design, shares of data sets at a level of 0.05:
 #   one_r, one_t        in which a point chosen in advance, tested alone, has
@@ -20,17 +18,13 @@
 #   any_fdr_r, any_fdr_t  in which any such point has fdr <= 0.05
 #   found_r, found_t    of the points whose means differ, the share with
 #                       p_adjusted <= 0.05 (power)
-#   from, to            95% of shares are here if the chance is 0.05
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-num_sets <- word(1, 1000)
-processes <- word(2, 2)
-folder <- check_folder(word(3))
 num_points <- 2000
-permutations <- 199
+permutations <- 99
 
 # Groups, whose samples have the given standard deviations. The first 20 points
 # are shifted in the first group. `vary` has the degrees of freedom of scaled
@@ -218,16 +212,18 @@ designs <- list(
   }
 )
 
-ask <- function(data, statistic) {
+ask <- function(data, statistic, k = 1) {
   suppressMessages(do.call(nearest_to, c(data, list(
-    k = nrow(data$x), permutations = permutations, sign = "absolute",
+    k = k, permutations = permutations, sign = "absolute",
     statistic = statistic, backend = "cpu", num_threads = 1
   ))))
 }
 
 # Whether points are called, of one data set and statistic.
 called <- function(data, true, statistic) {
-  found <- ask(data, statistic)
+  # The largest r has the smallest p-values, but perhaps not the largest t.
+  is_enough <- is.null(true) && statistic == "correlation"
+  found <- ask(data, statistic, if (is_enough) 1 else num_points)
   null <- !found$index %in% true
   # The last point is never shifted.
   data$x <- data$x[nrow(data$x), , drop = FALSE]
@@ -239,9 +235,8 @@ called <- function(data, true, statistic) {
   )
 }
 
-one_set <- function(name, set) {
-  set.seed(1000 * match(name, names(designs)) + set)
-  data <- designs[[name]]()
+one_set <- function(design) {
+  data <- design()
   true <- data$true
   data$true <- NULL
   both <- lapply(c(r = "correlation", t = "studentized"), function(statistic) {
@@ -250,38 +245,13 @@ one_set <- function(name, set) {
   unlist(both)
 }
 
-RNGkind("L'Ecuyer-CMRG")
-chosen <- designs_to_run(designs)
 columns <- paste0(
   rep(c("one", "family", "any_fdr", "found"), each = 2), c("_r", "_t")
 )
-# Each row is stored at once, so that a run that is cut short leaves its rows.
-rows <- lapply(names(chosen), function(name) {
-  began <- proc.time()
-  sets <- over_sets(num_sets, processes, 0, function(set) one_set(name, set))
-  seconds <- sum((proc.time() - began)[-3])
-  means <- colMeans(do.call(rbind, sets))
+row_of <- function(sets, ...) {
+  means <- row_of_means(sets)
   names(means) <- sub("^(.)[.](.*)$", "\\2_\\1", names(means))
-  say(
-    name, ": family-wise ", means[["family_r"]], ", ", means[["family_t"]],
-    "; ", signif(seconds / num_sets, 2), " CPU seconds a set"
-  )
-  row <- data.frame(
-    design = name, t(signif(means[columns], 3)),
-    from = stats::qbinom(0.025, num_sets, 0.05) / num_sets,
-    to = stats::qbinom(0.975, num_sets, 0.05) / num_sets,
-    data_sets = num_sets, points = num_points, permutations = permutations,
-    machine = paste(processes, if (processes == 1) "core," else "cores,", "CPU"),
-    date = format(Sys.Date())
-  )
-  row[c("from", "to")] <- signif(row[c("from", "to")], 3)
-  store_designs(folder, "calibration-statistics.csv", row, names(designs))
-  row
-})
-table <- do.call(rbind, rows)
+  data.frame(means[columns], points = num_points, permutations = permutations)
+}
 
-print(table[1:9], right = FALSE, row.names = FALSE)
-cat(
-  num_sets, "data sets each;", num_points, "points;", permutations,
-  "permutations; 95% between", table$from[[1]], "and", table$to[[1]], "\n"
-)
+calibrate("calibration-statistics.csv", designs, one_set, row_of)

@@ -4,10 +4,8 @@
 #   Rscript inst/bench/calibration_tails.R [DATA SETS] [CORES] [FOLDER]
 #     [--only=TEXT]
 #
-# prints a table, and stores it in FOLDER as calibration-tails.csv. A data set
-# is one of 1,000 points, and takes some 0.3 CPU seconds. --only runs designs
-# whose names have this text, and keeps the other stored rows. Each data set has
-# its own seed.
+# prints a table, and stores it in FOLDER as calibration-tails.csv (calibrate()
+# in harness.R). A data set has 1,000 points.
 #
 # In the table, for each distribution and number of samples:
 #   skew, kurtosis   means of the two moments of r beyond those of normal values
@@ -20,9 +18,6 @@ script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-num_sets <- word(1, 1000)
-cores <- word(2, 2)
-folder <- check_folder(word(3))
 num_points <- 1000
 
 distributions <- list(
@@ -66,9 +61,14 @@ one_set <- function(design) {
   n <- design$num_samples
   x <- matrix(distributions[[design$of]](num_points * n), num_points)
   x <- x[apply(x, 1, var) > 0, ]
-  r <- stats::cor(t(x))
-  r <- r[upper.tri(r)]
-  p <- stats::pt(r * sqrt((n - 2) / (1 - r^2)), n - 2, lower.tail = FALSE)
+  r <- tcrossprod(unit_rows(x))
+  diag(r) <- -1
+  num_pairs <- nrow(x) * (nrow(x) - 1) / 2
+  # The number of pairs with a p-value (r above 0) up to `level`.
+  pairs_up_to <- function(level) {
+    t <- stats::qt(level, n - 2, lower.tail = FALSE)
+    sum(r >= t / sqrt(n - 2 + t^2)) / 2
+  }
   said <- FALSE
   withCallingHandlers(
     edge_significance(
@@ -78,26 +78,13 @@ one_set <- function(design) {
     fsknn_tails = function(message) said <<- TRUE,
     message = function(message) invokeRestart("muffleMessage")
   )
-  at <- vapply(c(1e-3, 1e-4, 1e-5), function(level) mean(p <= level) / level, 0)
-  names(at) <- c("at_1e-3", "at_1e-4", "at_1e-5")
-  c(tails(x), at, Bonferroni = sum(p <= 0.05 / length(p)), message = said)
+  at <- c("at_1e-3" = 1e-3, "at_1e-4" = 1e-4, "at_1e-5" = 1e-5)
+  at <- vapply(at, pairs_up_to, 0) / num_pairs / at
+  c(
+    tails(x), at, Bonferroni = pairs_up_to(0.05 / num_pairs), message = said
+  )
 }
 
-chosen <- designs_to_run(
-  stats::setNames(seq_len(nrow(designs)), designs$name)
+calibrate(
+  "calibration-tails.csv", rows_by_name(designs), one_set, row_of_means
 )
-RNGkind("L'Ecuyer-CMRG")
-rows <- lapply(unname(chosen), function(at) {
-  sets <- over_sets(num_sets, cores, 0, function(set) {
-    one_set(designs[at, ])
-  })
-  means <- formatC(colMeans(do.call(rbind, sets)), digits = 3, format = "f")
-  data.frame(design = designs$name[[at]], t(means), check.names = FALSE)
-})
-table <- do.call(rbind, rows)
-table$data_sets <- num_sets
-table$machine <- paste0(parallel::detectCores(), " cores, CPU")
-table$date <- format(Sys.Date())
-
-print(table[seq_len(8)], right = FALSE, row.names = FALSE)
-store_designs(folder, "calibration-tails.csv", table, designs$name)

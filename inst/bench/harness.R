@@ -317,31 +317,14 @@ store_rows <- function(folder, file, rows, key, sort = identity,
   utils::write.csv(sort(rows), path, row.names = FALSE)
 }
 
-# Calls `one` with the number of each data set, from a seed of its own. The
-# number of cores does not change the answers. An error in one set is an error.
-over_sets <- function(num_sets, cores, seed, one) {
-  sets <- parallel::mclapply(seq_len(num_sets), function(set) {
-    set.seed(1e5 * seed + set)
-    one(set)
-  }, mc.cores = cores)
-  failed <- vapply(sets, inherits, NA, "try-error")
-  if (any(failed)) {
-    stop(sets[[which(failed)[[1]]]])
-  }
-  sets
-}
-
+# A run that is killed leaves the old table or the new one.
 store_table <- function(folder, file, table) {
   if (!is.null(folder)) {
-    utils::write.csv(table, file.path(folder, file), row.names = FALSE)
+    path <- file.path(folder, file)
+    partial <- paste0(path, ".new")
+    utils::write.csv(table, partial, row.names = FALSE)
+    stopifnot(file.rename(partial, path))
   }
-}
-
-# With --only=TEXT, a script runs some designs: those whose names match. The
-# stored table then keeps its other rows.
-designs_to_run <- function(designs) {
-  only <- option("only", "")
-  designs[grepl(only, names(designs), fixed = TRUE)]
 }
 
 # Stores rows of some designs, named in the first column. `all` are the names of
@@ -360,6 +343,90 @@ store_designs <- function(folder, file, table, all) {
     table[numbers] <- lapply(table[numbers], as.numeric)
   }
   store_table(folder, file, table)
+}
+
+# --- Calibrations -------------------------------------------------------------
+
+# Runs a calibration: one_set() of each of `designs` (a named list) on many
+# simulated data sets. row_of() makes rows of the table from the list of their
+# results and the design's name. Prints the table, and stores it in `file`.
+# Arguments of the script:
+#
+#   [DATA SETS] [CORES] [FOLDER] [--only=TEXT] [--machine=LABEL]
+#
+# Each data set has its own seed, which depends on its number and on the
+# design's name. So the number of cores and the other designs do not change the
+# figures. Rows are stored after each design: a run that is stopped leaves those
+# that are complete. With --only, designs run whose names have this text. The
+# other stored rows are kept.
+calibrate <- function(file, designs, one_set, row_of, num_sets = 1000) {
+  num_sets <- word(1, num_sets)
+  cores <- word(2, 2)
+  folder <- check_folder(word(3))
+  machine <- option(
+    "machine", paste(parallel::detectCores(), "cores, CPU")
+  )
+  RNGkind("L'Ecuyer-CMRG")
+  chosen <- grepl(option("only", ""), names(designs), fixed = TRUE)
+  failed <- character()
+  rows <- lapply(names(designs)[chosen], function(name) {
+    before <- proc.time()
+    sets <- try(over_sets(num_sets, cores, name, function() {
+      one_set(designs[[name]])
+    }))
+    if (inherits(sets, "try-error")) {
+      failed <<- c(failed, name)
+      return(NULL)
+    }
+    row <- row_of(sets, name)
+    numbers <- vapply(row, is.double, NA)
+    row[numbers] <- lapply(row[numbers], signif, 3)
+    row[is.na(row)] <- NA
+    row <- data.frame(
+      design = name, row, data_sets = num_sets, machine = machine,
+      date = format(Sys.Date()), row.names = NULL, check.names = FALSE
+    )
+    store_designs(folder, file, row, names(designs))
+    seconds <- sum((proc.time() - before)[-3]) / num_sets
+    say(name, ": ", signif(seconds, 2), " CPU seconds a data set")
+    row
+  })
+  table <- do.call(rbind, rows)
+  options(width = 200)
+  if (!is.null(table)) {
+    show(table[setdiff(names(table), c("machine", "date"))], right = FALSE)
+  }
+  if (length(failed) > 0) {
+    stop("Designs that failed: ", paste(failed, collapse = "; "))
+  }
+}
+
+# The results of one() for each data set of a design. Processes take some sets
+# at a time. An error in one set is an error.
+over_sets <- function(num_sets, cores, name, one) {
+  first <- 1e5 * (sum(utf8ToInt(name) * seq_len(nchar(name))) %% 20000)
+  part <- ceiling(seq_len(num_sets) * min(1, 8 * cores / num_sets))
+  parts <- parallel::mclapply(split(seq_len(num_sets), part), function(sets) {
+    lapply(sets, function(set) {
+      set.seed(first + set)
+      one()
+    })
+  }, mc.cores = cores, mc.preschedule = FALSE)
+  is_failed <- !vapply(parts, is.list, NA)
+  if (any(is_failed)) {
+    stop("A data set failed: ", parts[[which(is_failed)[[1]]]])
+  }
+  unlist(unname(parts), recursive = FALSE)
+}
+
+# The rows of a table of designs, named by its column `name`.
+rows_by_name <- function(designs) {
+  stats::setNames(split(designs, seq_len(nrow(designs))), designs$name)
+}
+
+# Means of the values that data sets give, as a row of a table.
+row_of_means <- function(sets, ...) {
+  data.frame(t(colMeans(do.call(rbind, sets))), check.names = FALSE)
 }
 
 # --- The machine, without its name --------------------------------------------

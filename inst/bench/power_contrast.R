@@ -4,9 +4,8 @@
 #   Rscript inst/bench/power_contrast.R [DATA SETS] [CORES] [FOLDER]
 #     [--only=TEXT]
 #
-# prints a table, and stores it in FOLDER as power-contrast.csv. A data set of
-# 20 and 20 samples takes some two CPU seconds. --only runs designs whose names
-# have this text, and keeps the other stored rows.
+# prints a table, and stores it in FOLDER as power-contrast.csv (calibrate() in
+# harness.R). There are 99 permutations.
 #
 # In the table, for each design:
 #   found    the share of the points that change with p_adjusted up to 0.05
@@ -20,9 +19,6 @@ script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
 library(fsknn)
 
-num_sets <- word(1, 100)
-cores <- word(2, 2)
-folder <- check_folder(word(3))
 num_points <- 500
 k <- 10
 permutations <- 99
@@ -100,25 +96,7 @@ one_set <- function(design) {
   )
 }
 
-chosen <- designs_to_run(
-  stats::setNames(seq_len(nrow(designs)), designs$name)
+calibrate(
+  "power-contrast.csv", rows_by_name(designs), one_set, row_of_means,
+  num_sets = 100
 )
-RNGkind("L'Ecuyer-CMRG")
-rows <- lapply(unname(chosen), function(at) {
-  sets <- over_sets(num_sets, cores, 0, function(set) {
-    one_set(designs[at, ])
-  })
-  means <- colMeans(do.call(rbind, sets))
-  data.frame(
-    simulation = designs$name[[at]],
-    t(formatC(means, digits = 3, format = "f"))
-  )
-})
-table <- do.call(rbind, rows)
-table$data_sets <- num_sets
-table$machine <- paste0(parallel::detectCores(), " cores, CPU")
-table$date <- format(Sys.Date())
-
-cat(num_points, "points, k =", k, ",", permutations, "permutations\n\n")
-print(table[seq_len(5)], right = FALSE, row.names = FALSE)
-store_designs(folder, "power-contrast.csv", table, designs$name)

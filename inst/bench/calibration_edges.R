@@ -69,6 +69,16 @@ designs <- list(
     },
     metric = "pearson"
   ),
+  "independent, half of the points with half of the samples, Pearson" = list(
+    draw = function() {
+      x <- noise()
+      for (row in seq(1, num_points, 2)) {
+        x[row, sample(num_samples, num_samples / 2)] <- NA
+      }
+      x
+    },
+    metric = "pearson", options = list(na = "pairwise", min_pairs = 4)
+  ),
   "modules, lognormal, Pearson" = list(
     draw = function() exp(modules(noise())), metric = "pearson", module = module
   ),
@@ -86,14 +96,16 @@ one_set <- function(design) {
   sign <- c(design$sign, "signed")[[1]]
   group <- design$module
   if (is.null(group)) group <- seq_len(num_points)
-  graph <- knn_graph(
-    x, k, design$metric, sign, constant = "isolate", backend = "cpu",
-    num_threads = 1
+  ask <- function(verb, ...) {
+    suppressMessages(do.call(verb, c(
+      list(...), design$options, backend = "cpu", num_threads = 1
+    )))
+  }
+  graph <- ask(
+    knn_graph, x, k, metric = design$metric, sign = sign, constant = "isolate"
   )
   judge <- function(...) {
-    suppressMessages(edge_significance(
-      graph, x, constant = "isolate", backend = "cpu", num_threads = 1, ...
-    ))
+    ask(edge_significance, graph, x, constant = "isolate", ...)
   }
   found <- judge(permutations = permutations)
   null <- group[found$from] != group[found$to]
@@ -110,18 +122,15 @@ one_set <- function(design) {
     # the second.
     pair <- x[c(1, 20), ]
     p_pair <- 1
-    if (all(apply(pair, 1, var) > 0)) {
-      r <- cor(pair[1, ], pair[2, ], method = design$metric)
-      all <- threshold_graph(
-        pair, min_similarity = -1, metric = design$metric, backend = "cpu",
-        num_threads = 1
+    if (all(apply(pair, 1, var, na.rm = TRUE) > 0)) {
+      r <- cor(pair[1, ], pair[2, ], use = "pairwise", method = design$metric)
+      all <- ask(
+        threshold_graph, pair, min_similarity = -1, metric = design$metric
       )
       stopifnot(abs(all$correlation - r) < 1e-9)
       attr(all, "sign") <- sign
       all$distance <- if (sign == "absolute") 1 - abs(r) else 1 - r
-      p_pair <- suppressMessages(
-        edge_significance(all, pair, backend = "cpu")
-      )$p_value
+      p_pair <- ask(edge_significance, all, pair)$p_value
     }
     part <- function(p) {
       vapply(levels, function(level) {

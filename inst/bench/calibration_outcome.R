@@ -91,6 +91,9 @@ ten_outcomes <- function(family) {
   )
 }
 
+# Modules are judged in place of points.
+of_modules <- function(data) c(data, list(clusters = rep(1:5, each = 20)))
+
 # Samples of standard deviation 1 / root.
 weighted <- function(kind, root = rep(1, 30)) {
   list(
@@ -100,7 +103,7 @@ weighted <- function(kind, root = rep(1, 30)) {
 }
 
 # Each gives x, outcome, further arguments, and `true`, the points that have to
-# do with the outcome.
+# do with the outcome. With `clusters`, module_summary() is asked.
 designs <- list(
   "independent points, 20 samples" = function() {
     list(x = draw(20, 1), outcome = rnorm(20))
@@ -188,6 +191,14 @@ designs <- list(
         outcome = rnorm(30) * spread, adjust = rnorm(30), strata = batch
       )
     },
+  "module_summary(), three batches that shift all and a covariate, strata" =
+    function() of_modules(shifted(rep(1:3, c(8, 10, 12)))),
+  "module_summary(), three levels, a tenth of the outcome missing" =
+    function() {
+      outcome <- factor(sample(rep(letters[1:3], c(6, 9, 15))))
+      outcome[sample(30, 3)] <- NA
+      of_modules(list(x = draw(30), outcome = outcome))
+    },
   "modules, ten outcomes" = function() ten_outcomes("outcome"),
   "modules, ten outcomes, one family" = function() ten_outcomes("call"),
   "modules, survival, 60 samples, 2 of 5 censored" = function() {
@@ -221,21 +232,30 @@ designs <- list(
   }
 )
 
+judge <- function(arguments) {
+  if (is.null(arguments$clusters)) {
+    return(do.call(nearest_to, c(arguments, k = num_points)))
+  }
+  found <- do.call(module_summary, arguments)$outcomes
+  found$index <- found$module
+  found
+}
+
 # One data set: p_value of the last point, the smallest p_adjusted, whether a
 # point without anything is called, and the share of others that are.
 one_set <- function(design) {
   data <- design()
   true <- data$true
   data$true <- NULL
-  found <- suppressMessages(do.call(nearest_to, c(data, list(
-    k = num_points, permutations = permutations, backend = "cpu",
-    num_threads = 1
+  found <- suppressMessages(judge(c(data, list(
+    permutations = permutations, backend = "cpu", num_threads = 1
   ))))
   null <- !found$index %in% true
   called <- found$p_adjusted <= 0.05
   has_p <- !is.null(found$p_value)
+  last <- which(found$index == max(found$index))[[1]]
   c(
-    p_value = if (has_p) found$p_value[found$index == num_points][[1]] else NA,
+    p_value = if (has_p) found$p_value[[last]] else NA,
     first = min(found$p_adjusted) - runif(1) / (permutations + 1),
     family = any(called & null),
     any_fdr = if (has_p) any(found$fdr <= 0.05 & null) else NA,

@@ -12,6 +12,7 @@
 #   at_1e-3 to 1e-5  the number of p-values (r above 0) up to this, divided by
 #                    the expected number
 #   Bonferroni       the number of pairs with an adjusted p-value up to 0.05
+#   any              the share of data sets with such a pair, 0.05 if right
 #   message          the share of data sets with a message
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
@@ -80,8 +81,9 @@ one_set <- function(design) {
   )
   at <- c("at_1e-3" = 1e-3, "at_1e-4" = 1e-4, "at_1e-5" = 1e-5)
   at <- vapply(at, pairs_up_to, 0) / num_pairs / at
+  adjusted <- pairs_up_to(0.05 / num_pairs)
   c(
-    tails(x), at, Bonferroni = pairs_up_to(0.05 / num_pairs), message = said
+    tails(x), at, Bonferroni = adjusted, any = adjusted > 0, message = said
   )
 }
 

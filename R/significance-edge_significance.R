@@ -106,15 +106,19 @@
 #'
 #' @section Skewed values:
 #' Student's t is too small in the far tail for skewed values, for outliers and
-#' for many zeros. A message (class `fsknn_tails`) says so. It is shown if the
-#' skewness of r, or the share by which its fourth moment is too large, exceeds
-#' 0.15 or 0.05. Both follow from the moments of the rows, over all orders of
-#' the samples (Pitman 1937), and are means over at most 1,000 rows. Under
-#' `"spearman"`, they are those of rows with ties. There is no message under
-#' `"bicor"`.
+#' for many zeros. A message (class `fsknn_tails`) says so. It depends on the
+#' skewness of r and on the share by which its fourth moment is too large. Both
+#' follow from the moments of the rows, over all orders of the samples (Pitman
+#' 1937), and are means over at most 1,000 rows. Under `"spearman"`, they are
+#' those of rows with ties. There is no message under `"bicor"`.
 #'
-#' Beyond these limits, p-values of 1e-4 are some three times too frequent, or
-#' more. `inst/bench/calibration_tails.R` counts them for 14 distributions.
+#' The smaller a p-value, the more the tails matter, and with many pairs only
+#' small ones are significant. So the message is about p-values at Bonferroni's
+#' limit, 0.05 divided by the number of pairs (1e-4 at most). It is shown if
+#' they are twice as frequent as they should be, by the first terms of
+#' Edgeworth's expansion (Kolassa 2006). These are rough in the far tail.
+#' `inst/bench/calibration_tails.R` counts p-values and messages for 14
+#' distributions.
 #'
 #' With `permutations`, the p-value of an edge is then the share of *all* pairs
 #' of all permutations that are as near. If b are as near, it is
@@ -218,6 +222,9 @@
 #' Benjamini Y, Yekutieli D (2001). The control of the false discovery rate in
 #' multiple testing under dependency. *Annals of Statistics* 29: 1165-1188.
 #' \doi{10.1214/aos/1013699998}
+#'
+#' Kolassa JE (2006). *Series Approximation Methods in Statistics*. Springer.
+#' \doi{10.1007/0-387-32227-2}
 #'
 #' Margolin AA, Nemenman I, Basso K, et al. (2006). ARACNE: an algorithm for the
 #' reconstruction of gene regulatory networks in a mammalian cellular context.

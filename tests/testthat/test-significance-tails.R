@@ -56,6 +56,32 @@ test_that("normal values, ranks and even outcomes have no heavy tails", {
   expect_null(tails_between(skewed, by_age, adjust = age))
 })
 
+test_that("moments matter more if smaller p-values are needed", {
+  # Hermite's polynomials by derivatives of the normal density
+  times_normal <- function(z, order) {
+    derivative <- quote(exp(-z^2 / 2))
+    for (at in seq_len(order)) derivative <- stats::D(derivative, "z")
+    eval(derivative) / exp(-z^2 / 2) * (-1)^order
+  }
+  for (num_tests in c(1, 1e6)) {
+    z <- stats::qnorm(1 - if (num_tests == 1) 1e-4 else 5e-8)
+    expect_equal(
+      excess_in_tail(list(skew = 0.12, kurtosis = 0.02), num_tests),
+      0.12 * times_normal(z, 3) / 6 + 3 * 0.02 * times_normal(z, 4) / 24
+    )
+  }
+  # Counts, which have false edges by Bonferroni if there are many pairs
+  counts <- withr::with_seed(1, matrix(stats::rpois(1000 * 20, 1), 1000))
+  r <- stats::cor(t(counts))
+  r <- r[upper.tri(r)]
+  p <- stats::pt(r * sqrt(18 / (1 - r^2)), 18, lower.tail = FALSE)
+  expect_lt(length(p) * min(p), 0.05)
+  expect_named(tails_between(counts, NULL), c("skew", "kurtosis"))
+  expect_null(tails_between(counts[1:30, ], NULL))
+  # One p-value for each point, where larger ones are significant
+  expect_null(tails_between(counts, t(as.double(1:20))))
+})
+
 test_that("p-values of skewed values come from all permuted pairs", {
   x <- exp(random_matrix(40, 15))
   x[2, ] <- x[1, ] + 0.1 * x[2, ]

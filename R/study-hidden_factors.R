@@ -21,9 +21,15 @@
 #' samples of each point's residuals are permuted independently. Then they are
 #' adjusted anew for the covariates, for `keep` and for the factors before. The
 #' factor is more than chance if the p-value (b + 1) / (B + 1) is at most 0.05.
-#' If all points are independent, some factor is found with a probability of at
-#' most about 5%. Of more than `r format_count(most_parallel_points)` points, so
-#' many are drawn at random for this.
+#' If all points are independent and all samples have the same variance, some
+#' factor is found with a probability of at most about 5%. Of more than
+#' `r format_count(most_parallel_points)` points, so many are drawn at random
+#' for this.
+#'
+#' A sample with a larger variance than the others, such as one of poor quality,
+#' is a direction, too. A message (class `fsknn_factor_of_sample`) says so if
+#' one sample has half of a factor's sum of squares or more. Adjustment for it
+#' nearly removes this sample.
 #'
 #' **Number of factors.** Modules of correlated points are more than chance,
 #' too. `num = "permutation"` takes all factors up to the first one that is not
@@ -89,6 +95,8 @@
 #'   and not after it, give its place as `num`.
 #' * Data with many directions, such as those of tissues. In the leukaemias of
 #'   `vignette("significance")`, none is dominant.
+#' * A sample of larger variance is a factor, which is dominant from some four
+#'   times the variance of the others on: see above.
 #' * An outcome with an effect on many points, without `keep`: see above.
 #' * Cell types, ages or stages that many points reflect. They are factors,
 #'   whether they are of interest or not.
@@ -196,6 +204,7 @@ hidden_factors <- function(x, keep = NULL, num = "dominant", ...,
     num <- sum(tested$counts)
   }
   factors <- leading_factors(products$gram, num)
+  tell_factors_of_samples(factors$vectors, points)
   new_factors(
     factors, points,
     list(
@@ -387,6 +396,26 @@ leading_factors <- function(gram, num) {
   list(
     vectors = vectors * rep(sign(largest), each = nrow(vectors)),
     share = (parts$values / sum(diag(gram)))[seq_len(num)]
+  )
+}
+
+# A sample that varies more than the others is a direction of its own. No batch
+# has so much of its sum of squares in one sample.
+tell_factors_of_samples <- function(vectors, points) {
+  at <- which(vectors^2 >= 0.5, arr.ind = TRUE)
+  if (length(at) == 0) {
+    return(invisible())
+  }
+  names <- real_names(points$features) %||% seq_len(nrow(vectors))
+  pairs <- paste0("factor", at[, 2], " (sample ", names[at[, 1]], ")")
+  cli::cli_inform(
+    c(
+      "{cli::qty(length(pairs))}{?A factor is/Factors are} mostly one sample:
+       {first_few(pairs)}.",
+      i = "Such a sample varies more than the others. Check its quality, or
+           leave it out. Adjustment nearly removes it."
+    ),
+    class = "fsknn_factor_of_sample"
   )
 }
 

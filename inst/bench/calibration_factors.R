@@ -80,7 +80,12 @@ designs <- list(
   "batch of half, 5 points follow the outcome" = function() draw(follow = 5),
   "batch of half, 80 points follow the outcome" =
     function() draw(follow = 80),
-  "noise" = function() draw(sizes = integer(), batch = 0)
+  "noise" = function() draw(sizes = integer(), batch = 0),
+  "noise, one sample of standard deviation 2" = function() {
+    data <- draw(sizes = integer(), batch = 0)
+    data$x[, 1] <- 2 * data$x[, 1]
+    data
+  }
 )
 
 plain <- function(factors) {
@@ -89,7 +94,9 @@ plain <- function(factors) {
 
 one_set <- function(design) {
   data <- design()
-  of <- function(...) plain(hidden_factors(data$x, permutations = 19, ...))
+  of <- function(...) {
+    plain(suppressMessages(hidden_factors(data$x, permutations = 19, ...)))
+  }
   ways <- list(
     "as they are" = NULL, "dominant factors" = of(),
     "factors by permutation" = of(num = "permutation"),

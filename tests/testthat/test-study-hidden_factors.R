@@ -193,6 +193,18 @@ test_that("dominant factors are those of most points", {
   expect_gt(ncol(hidden_factors(covered, num = "permutation")), 3)
 })
 
+test_that("a factor that is one sample is a message", {
+  x <- random_matrix(100, 24)
+  colnames(x) <- letters[1:24]
+  expect_message(hidden_factors(x, num = 1), NA)
+  x[, 7] <- 4 * x[, 7]
+  expect_message(
+    found <- withr::with_seed(3, hidden_factors(x)),
+    "factor1 \\(sample g\\)", class = "fsknn_factor_of_sample"
+  )
+  expect_gt(found["g", "factor1"]^2, 0.5)
+})
+
 test_that("modules that the factors explain are reported", {
   data <- shifted_points()
   of <- rep(c("batch", "module", "noise"), c(100, 15, 35))

@@ -34,6 +34,18 @@ draw <- function(donors, num_points = 500, cells = 20, between = 1,
   list(x = x, unit = unit, ill = unit > donors)
 }
 
+# Two batches of donors shift all points. Of the first group, a quarter is in
+# the second batch, and of the second group in the first one.
+draw_batches <- function(donors, num_points = 60, cells = c(3, 12, 6)) {
+  data <- draw(donors, num_points, cells)
+  few <- donors %/% 4
+  batch <- rep(c(1, 2, 1, 2), c(donors - few, few, few, donors - few))
+  data$strata <- batch[data$unit]
+  shift <- 2 * matrix(rnorm(2 * num_points), num_points)
+  data$x <- data$x + shift[, data$strata]
+  data
+}
+
 # Each patient is measured on five days. The outcome and all points drift with
 # the days, and neighbouring days are alike (autoregression, 0.8). The outcome
 # varies within patients, who are exchanged as blocks.
@@ -57,8 +69,8 @@ draw_days <- function(donors, num_points = 50) {
 near <- function(data, unit = NULL) {
   found <- nearest_to(
     data$x, outcome = data$ill, k = nrow(data$x), sign = "absolute",
-    permutations = permutations, unit = unit, backend = "cpu",
-    num_threads = 1
+    permutations = permutations, unit = unit, strata = data$strata,
+    backend = "cpu", num_threads = 1
   )
   list(
     p = c("any gene" = min(found$p_adjusted)), smallest = attr(found, "smallest_p"),
@@ -136,13 +148,17 @@ questions <- list(
     list(ask = near, cells = c(5, 40, 10, 25)),
   "nearest_to(), 50 genes on 5 days, outcome varies" =
     list(ask = near, draw = draw_days),
+  "nearest_to(), 60 genes, two batches of donors, strata" =
+    list(ask = near, draw = draw_batches),
   "module_summary(), 20 modules of 25 genes" = list(ask = modules),
   "neighbour_mixing(), 20 components" = list(ask = mixing, num_points = 20),
   "edge_significance(), 60 genes" = list(ask = edges, num_points = 60),
   "compare_neighbours(), 60 genes" = list(ask = contrast, num_points = 60),
   "knn_predict(), 20 components" = list(ask = predicted, num_points = 20)
 )
-sizes <- expand.grid(donors = c(4, 10, 20), what = names(questions))
+sizes <- expand.grid(
+  donors = c(4, 10, 20), what = names(questions), stringsAsFactors = FALSE
+)
 designs <- Map(function(donors, what) {
   c(list(donors = donors), questions[[what]])
 }, sizes$donors, sizes$what)

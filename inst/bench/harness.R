@@ -352,13 +352,14 @@ store_designs <- function(folder, file, table, all) {
 # results and the design's name. Prints the table, and stores it in `file`.
 # Arguments of the script:
 #
-#   [DATA SETS] [CORES] [FOLDER] [--only=TEXT] [--machine=LABEL]
+#   [DATA SETS] [CORES] [FOLDER] [--only=TEXT] [--missing] [--machine=LABEL]
 #
 # Each data set has its own seed, which depends on its number and on the
 # design's name. So the number of cores and the other designs do not change the
 # figures. Rows are stored after each design: a run that is stopped leaves those
-# that are complete. With --only, designs run whose names have this text. The
-# other stored rows are kept.
+# that are complete. With --only, designs run whose names have this text, and
+# with --missing, those that are not stored with so many data sets. The other
+# stored rows are kept.
 calibrate <- function(file, designs, one_set, row_of, num_sets = 1000) {
   num_sets <- word(1, num_sets)
   cores <- word(2, 2)
@@ -368,6 +369,12 @@ calibrate <- function(file, designs, one_set, row_of, num_sets = 1000) {
   )
   RNGkind("L'Ecuyer-CMRG")
   chosen <- grepl(option("only", ""), names(designs), fixed = TRUE)
+  stored <- file.path(c(folder, ".")[[1]], file)
+  if (flag("missing") && file.exists(stored)) {
+    stored <- utils::read.csv(stored)
+    is_done <- stored$data_sets >= num_sets
+    chosen <- chosen & !names(designs) %in% stored$design[is_done]
+  }
   failed <- character()
   rows <- lapply(names(designs)[chosen], function(name) {
     before <- proc.time()

@@ -538,6 +538,27 @@ test_that("a point that is constant in one group has a bounded ratio", {
   expect_identical(found$edges$p_adjusted[own], 1 / 40)
 })
 
+test_that("heavy tails are a message", {
+  x <- random_matrix(60, 40, seed = 6)
+  groups <- rep(1:2, 20)
+  ask <- function(x, ...) {
+    invisible(compare_neighbours(x, groups, k = 3, ..., permutations = 3))
+  }
+  expect_message(ask(x), NA)
+  # Each sample has its own variance.
+  variance <- withr::with_seed(4, stats::rchisq(40, 3) / 3)
+  heavy <- x / rep(sqrt(variance), each = 60)
+  expect_message(ask(heavy), "heavy tails", class = "fsknn_tails")
+  expect_message(ask(heavy, metric = "spearman"), NA)
+  expect_message(compare_neighbours(heavy, groups, 3, permutations = NULL), NA)
+  # Groups of unequal spread have no heavy tails, nor do covariates make some.
+  expect_message(ask(x * rep(c(1, 9)[groups], each = 60)), NA)
+  outlier <- replace(double(40), 7, 30)
+  moved <- x + rep(outlier, each = 60)
+  expect_message(ask(moved), class = "fsknn_tails")
+  expect_message(ask(moved, adjust = outlier + groups * sin(1:40)), NA)
+})
+
 test_that("few samples of both groups in a stratum are a message", {
   x <- random_matrix(20, 12, seed = 6)
   groups <- rep(1:2, each = 6)

@@ -177,7 +177,7 @@ struct SimilarityOf {
   }
 };
 
-struct TableSimilarity : AlleleTable {
+struct TableSimilarity : TableMetric {
   FSKNN_HD static double finish(double both, double sum_a, double sum_b,
                                 const TableTerms& table) {
     return similarity(both, sum_a, sum_b, table);

@@ -23,7 +23,7 @@ using PairRule = std::conditional_t<
     UnitDot<Metric::sign>,
     std::conditional_t<
         std::is_base_of<Proportional, Metric>::value, Proportional,
-        std::conditional_t<is_table_metric<Metric>, AlleleTable, Metric>>>;
+        std::conditional_t<is_table_metric<Metric>, TableMetric, Metric>>>;
 
 /// Wide data share the kernels of the others, except for sums of their own.
 using MetricsWithKernels = decltype(std::tuple_cat(

@@ -500,11 +500,11 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' * skewed values of unequal variance. With 8 and 32 lognormal values and
 #'   standard deviations 3 and 1*, it is 100% and 97%;
 #' * variances that differ between points in each group independently, in groups
-#'   of unequal size. We multiplied the variances of the points in each of 8 and
-#'   32 by a factor, from a scaled inverse chi-squared distribution of 10 degrees
-#'   of freedom. It is 43% and 18%, and 100% and 9% with standard deviations 3
-#'   and 1. With 4 degrees of freedom, it is 92% and 19%. In groups of 20 and 20
-#'   with 10 degrees of freedom, the level holds (25% and 5%).
+#'   of unequal size. In 8 and 32, each point and group had a factor from a
+#'   scaled inverse chi-squared distribution. With 10 degrees of freedom, it is
+#'   43% and 18%, and 100% and 9% with standard deviations 3 and 1. With 4
+#'   degrees of freedom, it is 92% and 19%. In groups of 20 and 20 with 10
+#'   degrees of freedom, the level holds (25% and 5%).
 #'
 #' If the groups have the same distribution, samples are exchangeable (residuals
 #' nearly). Then the level holds for any statistic.

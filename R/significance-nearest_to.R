@@ -311,7 +311,8 @@
 #' * Unequal variances in groups, above all in groups of unequal size. With
 #'   `statistic = "correlation"`, a difference in variance alone may be
 #'   significant. The moderated t, the default for factors, controls this unless
-#'   values are skewed: see [test_options()].
+#'   values are skewed, or the ratio of both variances differs much between
+#'   points: see [test_options()].
 #' * Strata of unequal spread, for `p_value` and `fdr` of r. If points and
 #'   outcome vary more in the same stratum, both are too small. With `adjust`, a
 #'   message of class `fsknn_unequal_strata` says if the outcome's spreads

@@ -157,17 +157,23 @@ write_comet_metrics <- function(x, file, path, format, byte_order, call) {
         as.raw(floor(255 * similarity))
       } else {
         comet_records(
-          lapply(metrics$ends, `[`, rows), similarity, byte_order
+          lapply(metrics$ends, `[`, rows), similarity, byte_order,
+          metrics$alleles[rows]
         )
       })
     }
   })
 }
 
-# `ends` are numbers from 1.
-comet_records <- function(ends, similarity, byte_order) {
-  ends <- lapply(ends, function(numbers) {
-    matrix(as_bytes(numbers - 1L, 4L, byte_order), 4L)
+# `ends` are numbers from 1. With alleles, a vector has two numbers, that of the
+# counted allele last.
+comet_records <- function(ends, similarity, byte_order, alleles = NULL) {
+  ends <- lapply(seq_along(ends), function(at) {
+    numbers <- ends[[at]] - 1L
+    if (!is.null(alleles)) {
+      numbers <- 2L * numbers + (substr(as.character(alleles), at, at) == "1")
+    }
+    matrix(as_bytes(numbers, 4L, byte_order), 4L)
   })
   values <- matrix(as_bytes(similarity, 4L, byte_order), 4L)
   as.vector(do.call(rbind, c(ends, list(values))))
@@ -180,7 +186,7 @@ comet_metrics_of <- function(x, call) {
     ends <- triple_ends(x, "edges", call)
     return(list(
       ends = ends$numbers, similarity = check_similarities(x$similarity, call),
-      num_points = nrow(ends$vertices)
+      num_points = nrow(ends$vertices), alleles = x$alleles
     ))
   }
   if (is.data.frame(x) && all(c("from", "to", "third") %in% names(x))) {
@@ -199,7 +205,13 @@ comet_metrics_of <- function(x, call) {
   list(
     ends = list(pmin(ends[[1]], ends[[2]]), pmax(ends[[1]], ends[[2]])),
     similarity = check_similarities(similarity, call),
-    num_points = nrow(vertices)
+    num_points = nrow(vertices),
+    alleles = if (!is.null(x$alleles)) {
+      ifelse(
+        ends[[1]] > ends[[2]], turned_alleles(x$alleles),
+        as.character(x$alleles)
+      )
+    }
   )
 }
 
@@ -259,16 +271,26 @@ order_of_ends <- function(ends) {
 # Checks pairs or triples of numbers from 1. Returns NULL, or what must hold and
 # the first that is wrong.
 wrong_ends <- function(ends) {
+  equal_ends(ends) %||% repeated_ends(ends)
+}
+
+equal_ends <- function(ends) {
   what <- if (length(ends) == 2) "pair" else "triple"
   ends <- lapply(ascending_ends(ends), as.integer)
   at <- which(Reduce(`|`, Map(`==`, ends[-1], ends[-length(ends)])))[1]
   if (!is.na(at)) {
     numbers <- vapply(ends, `[[`, 1L, at)
-    return(list(
+    list(
       must = paste0("have ", what, "s of different points"),
       found = paste("One is that of points", paste(numbers, collapse = ", "))
-    ))
+    )
   }
+}
+
+# `of` says what the numbers are.
+repeated_ends <- function(ends, of = "points") {
+  what <- if (length(ends) == 2) "pair" else "triple"
+  ends <- lapply(ascending_ends(ends), as.integer)
   in_order <- order_of_ends(ends)
   sorted <- lapply(ends, `[`, in_order)
   at <- which(Reduce(`&`, lapply(sorted, function(numbers) {
@@ -277,9 +299,9 @@ wrong_ends <- function(ends) {
   if (!is.na(at)) {
     numbers <- vapply(sorted, `[[`, 1L, at)
     list(
-      must = paste("have each", what, "of points once"),
+      must = paste("have each", what, "of", of, "once"),
       found = paste(
-        "That of points", paste(numbers, collapse = ", "), "is there twice"
+        "That of", of, paste(numbers, collapse = ", "), "is there twice"
       )
     )
   }
@@ -316,7 +338,7 @@ in_comet_order <- function(metrics, in_order, call) {
 }
 
 read_comet_metrics <- function(file, path, format, num_way, num_points,
-                               byte_order, call) {
+                               byte_order, alleles, call) {
   byte_order <- check_byte_order(byte_order, call)
   num_way <- check_whole_number(num_way, "num_way", 2, 3, call = call)
   num_points <- check_comet_points(num_points, num_way, call)
@@ -341,16 +363,33 @@ read_comet_metrics <- function(file, path, format, num_way, num_points,
       call
     )
     found <- read_comet_records(
-      connection, count, num_way, num_points, byte_order, file, call
+      connection, count, num_way, num_points, byte_order, file, alleles, call
     )
-    wrong <- wrong_ends(found[seq_len(num_way)])
+    codes <- found[seq_len(num_way)]
+    if (alleles) found <- without_alleles(found, num_way)
+    wrong <- equal_ends(found[seq_len(num_way)]) %||%
+      repeated_ends(codes, if (alleles) "alleles" else "points")
     if (!is.null(wrong)) {
       abort_file(file, NULL, wrong$must, wrong$found, call = call)
     }
     found
   }
-  names(columns) <- c("from", "to", if (num_way == 3) "third", "similarity")
+  names(columns) <- c(
+    "from", "to", if (num_way == 3) "third", "similarity",
+    if (alleles) "alleles"
+  )
   as.data.frame(columns)
+}
+
+# Returns points, similarities and alleles of records whose numbers are those of
+# alleles.
+without_alleles <- function(found, num_way) {
+  codes <- lapply(found[seq_len(num_way)], `-`, 1L)
+  known <- if (num_way == 2) allele_pairs else levels(triple_alleles(1L))
+  c(
+    lapply(codes, function(code) code %/% 2L + 1L), found[num_way + 1],
+    list(factor(do.call(paste0, lapply(codes, `%%`, 2L)), known))
+  )
 }
 
 tally_all <- function(what, num_points) {
@@ -358,7 +397,9 @@ tally_all <- function(what, num_points) {
 }
 
 read_comet_records <- function(connection, count, num_way, num_points,
-                               byte_order, file, call) {
+                               byte_order, file, alleles, call) {
+  # Each vector has a number for either allele.
+  if (alleles && !is.null(num_points)) num_points <- 2 * num_points
   parts <- lapply(row_ranges(count, 2^18), function(rows) {
     size <- 4L * (num_way + 1L)
     bytes <- matrix(

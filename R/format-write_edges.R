@@ -59,7 +59,9 @@
 #'   and the similarity, 12 (or 16) bytes in total. Numbers are unsigned
 #'   integers of 4 bytes and count from 0; the similarity is a float of 4 bytes.
 #'   A file can have any pairs in any order. CoMet writes those *above* a
-#'   threshold.
+#'   threshold. Under `"ccc"` and `"duo"`, the numbers are those of alleles. The
+#'   counted allele of vector v is 2 v + 1, and the other one 2 v. CoMet writes
+#'   each entry of a table above the threshold, and `write_edges()` the largest.
 #' * `"comet_bytes"`: the similarity c of every pair (or triple) is one unsigned
 #'   byte, floor(255 c), without numbers of vectors. The order is that of one
 #'   CoMet process. Pairs (i, j) with i < j are ordered by j, then i. Triples
@@ -102,6 +104,8 @@
 #'   (`NULL`, the default), as on the machines that CoMet was written for, or
 #'   `"big"`.
 #' @param num_way 2 (default) for pairs, 3 for triples.
+#' @param alleles Format `"comet"`: `TRUE` for records of `"ccc"` or `"duo"`.
+#'   `FALSE` by default.
 #' @param num_points Number of vectors (CoMet's `--num_vector`). It is required
 #'   for `"comet_bytes"`. For `"comet"`, a larger number of a vector is an
 #'   error. `NULL` (default) sets no limit.
@@ -110,7 +114,9 @@
 #'
 #' @returns `write_edges()`: `file`, invisibly. `read_edges()`: a data frame
 #'   with the columns `from`, `to`, for triples `third` (integer, from 1), and
-#'   `similarity` (double), in the order of the file. From `"comet_bytes"`,
+#'   `similarity` (double), in the order of the file. With `alleles`, there is a
+#'   row for each entry of a table. The column `alleles` (a factor) has its
+#'   alleles: see [metrics]. From `"comet_bytes"`,
 #'   `similarity` is byte / 255, up to 1 / 255 below the exact one.
 #'
 #' @section Errors:
@@ -203,13 +209,16 @@ write_edges <- function(edges, file, format = NULL, ..., vertices = NULL,
 #' @rdname write_edges
 #' @export
 read_edges <- function(file, format = NULL, ..., num_way = 2, num_points = NULL,
-                       byte_order = NULL) {
+                       byte_order = NULL, alleles = FALSE) {
   check_no_more(...)
   path <- check_path_in(file)
   format <- file_format(file, format, comet_formats)
-  check_for_formats(format, "comet", list(byte_order = byte_order))
+  alleles <- check_flag(alleles, "alleles")
+  check_for_formats(format, "comet", list(
+    byte_order = byte_order, alleles = if (alleles) alleles
+  ))
   read_comet_metrics(
-    file, path, format, num_way, num_points, byte_order, current_env()
+    file, path, format, num_way, num_points, byte_order, alleles, current_env()
   )
 }
 

@@ -38,7 +38,8 @@ write_found <- function(sink, columns, ends, names, find, call) {
       find(function(part) {
         for (rows in row_ranges(length(part$similarity), 2^18)) {
           put(comet_records(
-            lapply(part[ends], `[`, rows), part$similarity[rows], "little"
+            lapply(part[ends], `[`, rows), part$similarity[rows], "little",
+            part$alleles[rows]
           ))
         }
       })

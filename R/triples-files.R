@@ -2,7 +2,8 @@
 
 write_triples <- function(search, sink, call = caller_env()) {
   ends <- c("from", "to", "third")
-  search$request$triples$with_pairs <- sink$format == "csv"
+  search$request$triples$with_pairs <- sink$format == "csv" ||
+    search$options$metric$table
   found <- write_found(
     sink, columns_of_triples(search$request$metric), ends, search$points$names,
     function(take) {

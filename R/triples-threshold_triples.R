@@ -122,6 +122,16 @@
 #'   subset that they contain, in the order of `x`. The file has another name
 #'   until it is complete. With `BPPARAM` or `checkpoint`, the triples of a task
 #'   must fit in memory: more `stages` make tasks smaller.
+#' @section CoMet: Values are those of CoMet in double precision, for all four
+#' metrics. Records for CoMet's programs are written with `format = "comet"`
+#' (see [write_edges()]). `vignette("triples")` translates its options. CoMet
+#' also has the following, which are not available here:
+#' * tables of alleles with missing genotypes (`--sparse`);
+#' * all entries of a table above a threshold, and thresholds that depend on the
+#'   alleles. Here, a triple has its largest entry;
+#' * triples of alleles on GPUs;
+#' * single precision, and its checksum. The attribute `checksum` is another sum
+#'   for the same purpose.
 #' @section Errors: As for [knn_search()]. The triples are counted before memory
 #' is allocated for them. An answer that does not fit in memory, or in the
 #' 2^31 - 1 rows of a data frame, is a `fsknn_size_error`. Its fields are

@@ -142,6 +142,62 @@ test_that("triples are read in CoMet's order, from both forms", {
   expect_identical(back$similarity, 1:10 / 16)
 })
 
+test_that("records of alleles have the numbers of alleles", {
+  local_folder()
+  x <- genotype_matrix(12, 15)
+  x <- x[12:1, ]
+  pairs <- threshold_graph(x, 0, "ccc")
+  # An edge may have its ends in any order.
+  turned <- pairs[c(3, 1, 7), ]
+  turned[1:2] <- turned[2:1]
+  turned$alleles <- factor(
+    c("00", "10", "01", "11")[as.integer(turned$alleles)],
+    c("00", "01", "10", "11")
+  )
+  for (edges in list(pairs, turned, threshold_triples(x, 0, "ccc"))) {
+    write_edges(edges, "records", "comet")
+    num_way <- if (is.null(edges$third)) 2 else 3
+    numbers <- matrix(
+      readBin("records", "integer", 1e5, size = 4), nrow = num_way + 1
+    )
+    ends <- list(edges$from, edges$to, edges$third)[seq_len(num_way)]
+    digits <- do.call(rbind, strsplit(as.character(edges$alleles), ""))
+    codes <- 2 * (do.call(cbind, ends) - 1) + (digits == "1")
+    expect_equal(t(apply(codes, 1, sort)), t(numbers[seq_len(num_way), ]))
+    back <- read_edges(
+      "records", "comet", num_way = num_way, num_points = 12, alleles = TRUE
+    )
+    expect_identical(back$similarity, to_float(edges$similarity))
+    if (identical(edges, turned)) {
+      expect_identical(back$alleles, pairs$alleles[c(3, 1, 7)])
+    } else {
+      expect_identical(back$alleles, edges$alleles)
+      expect_identical(back$from, edges$from)
+      # The search writes the same file.
+      verb <- if (num_way == 2) threshold_graph else threshold_triples
+      verb(x, 0, "ccc", file = "found", format = "comet")
+      expect_identical(bytes_of("found"), bytes_of("records"))
+    }
+  }
+  # A table may have several entries in a file of CoMet.
+  two <- as.raw(c(0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 63))
+  other <- replace(two, 5, as.raw(3))
+  writeBin(c(two, other), "records")
+  expect_identical(
+    as.character(read_edges("records", "comet", alleles = TRUE)$alleles),
+    c("00", "01")
+  )
+  expect_messages({
+    read_edges("records", "comet", alleles = TRUE, num_points = 1)
+    writeBin(c(two, two), "records")
+    read_edges("records", "comet", alleles = TRUE)
+    writeBin(replace(two, 5, as.raw(1)), "records")
+    read_edges("records", "comet", alleles = TRUE)
+    read_edges("records", "comet", alleles = 1)
+    read_edges("records", "comet_bytes", num_points = 4, alleles = TRUE)
+  })
+})
+
 test_that("an empty file of records has none, and no pair is written so", {
   local_folder()
   x <- abs(random_matrix(10, 5))

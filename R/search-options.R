@@ -1063,6 +1063,8 @@ check_each_option <- function(given, verb, call) {
   )
   entry <- entry_for(needs_all_values, verb)
   if (!is.null(entry)) {
+    # A mean is no number of alleles.
+    if (metric$table) entry$cure <- NULL
     given$na <- check_needs_all(get("na"), entry, call)
   }
   missing <- check_na(given$na %||% "error", given$min_pairs, metric, call)

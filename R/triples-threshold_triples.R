@@ -126,7 +126,7 @@
 #' metrics. Records for CoMet's programs are written with `format = "comet"`
 #' (see [write_edges()]). `vignette("triples")` translates its options. CoMet
 #' also has the following, which are not available here:
-#' * tables of alleles with missing genotypes (`--sparse`);
+#' * triples of loci with missing genotypes (`--sparse`). Pairs can have them;
 #' * all entries of a table above a threshold, and thresholds that depend on the
 #'   alleles. Here, a triple has its largest entry;
 #' * triples of alleles on GPUs;

@@ -77,12 +77,12 @@
 #' homozygous. Of equal entries, `alleles` is the first of `"000"`, `"001"`,
 #' and so on to `"111"`.
 #'
-#' **Missing genotypes**. For triples they are an error.
-#' With `na = "pairwise"`, a table counts the pairs of alleles of the samples
-#' that both loci have. The frequencies f_i and f_j are those of all samples of
-#' each locus, as in CoMet (`--sparse`). They may differ from those of the
-#' common samples. So similarities may be above 1, and distances below 0. Such
-#' searches run on the CPU.
+#' **Missing genotypes** are an error, unless pairs are compared with `na =
+#' "pairwise"`. A table then counts the pairs of alleles of the samples that
+#' both loci have. The frequencies f_i and f_j are those of all samples of each
+#' locus, as in CoMet (`--sparse`). They may differ from those of the common
+#' samples. So similarities may be above 1, and distances below 0. Such searches
+#' run on the CPU.
 #'
 #' @section Inner product:
 #' The distance of `"inner_product"` is minus the sum of the products of the two

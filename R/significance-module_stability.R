@@ -35,9 +35,9 @@
 #' The reverse is weaker evidence, since the data are permuted only once. In
 #' noise, the most stable module of the data exceeds all modules of permuted
 #' data about every second time. In a simulation
-#' (`inst/bench/calibration_modules.R`, 40 data sets), 14% to 22% of the modules
-#' of noise did so. True modules had 10 of 60 points, in 24 samples. With
-#' r = 0.5 within them, 75% were found and did so, and with r = 0.3 it was 21%.
+#' (`inst/bench/calibration_modules.R`, 1,000 data sets), 15% of the modules of
+#' noise did so. True modules had 10 of 60 points, in 24 samples. With r = 0.5
+#' within them, 76% were found and did so, and with r = 0.3 it was 23%.
 #' Compare modules of similar size, and look for a clear difference.
 #'
 #' **Whole units.** With `unit`, each draw takes units with all of their
@@ -45,8 +45,8 @@
 #' Stability then refers to other donors. Permuted data are made by exchange of
 #' whole units. With units of unequal size, there are no modules of permuted
 #' data. Without `unit`, each draw has samples of all donors. In the simulation,
-#' 91% of the modules of noise that differed between donors then exceeded all
-#' modules of permuted data. With `unit` it was 15%.
+#' 90% of the modules of noise that differed between donors then exceeded all
+#' modules of permuted data. With `unit` it was 14%.
 #'
 #' **Interpretation.** Stability tells whether a module depends on a few of
 #' *these* samples. It is high for each structure that most samples share, also

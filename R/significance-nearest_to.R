@@ -270,10 +270,10 @@
 #' is constant within units must be constant, too.
 #'
 #' **Calibration.** We simulated 500 genes of donors with 20 cells each, without
-#' any effect (`inst/bench/calibration_units.R`), with `statistic =
-#' "correlation"`. Without `unit`, some gene is
-#' called at 5% in each of 100 data sets. With `unit`, it is in 3%, 4% and 6% of
-#' 400 data sets (4 and 4, 10 and 10, 20 and 20 donors).
+#' any effect (`inst/bench/calibration_units.R`). Without `unit`, some gene is
+#' called at 5% in each of 1,000 data sets. With `unit`, it is in 3%, 6% and 5%
+#' of them (4 and 4, 10 and 10, 20 and 20 donors). Of 4 and 4 donors it should
+#' be 3%, since p-values are multiples of 2 / 70.
 #'
 #' @section Permutations with covariates:
 #' With `adjust`, the null hypothesis is that the outcome depends only on the

@@ -23,7 +23,7 @@
 #' @section Rows of pure noise:
 #' The criterion is not a test, and some rows without any relation to the class
 #' are kept. With two equal classes of normal values, it keeps about 10% of such
-#' rows with 6 samples, 2.5% with 20 and 0.3% with 296
+#' rows with 6 samples, 2.6% with 20 and 0.3% with 296
 #' (`inst/bench/calibration_mdl.R`). A row without a cut may still be related to
 #' the class, but too weakly to pay for a cut.
 #'

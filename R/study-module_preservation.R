@@ -47,10 +47,10 @@
 #' share preserves modules, too.
 #'
 #' P-values are at their level in simulated data
-#' (`inst/bench/calibration_modules.R`, 40 data sets). There are 200 points with
-#' modules of 10 and 40 points, and 20 samples in `x_test`. A module of 10
+#' (`inst/bench/calibration_modules.R`, 1,000 data sets). There are 200 points
+#' with modules of 10 and 40 points, and 20 samples in `x_test`. A module of 10
 #' points that is preserved with r = 0.5 has a Zsummary of 4 on average, and one
-#' of 40 points 10. So many preserved modules have a Zsummary below 10, and
+#' of 40 points 11. So many preserved modules have a Zsummary below 10, and
 #' p-values find them.
 #'
 #' If `x_test` has samples that also chose the modules, each module is

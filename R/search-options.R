@@ -482,10 +482,9 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' "calibration" of the site has all results. The list has the share of data
 #' sets in which a point is called: first by permutation of r, then of the
 #' studentized statistic. There are 1,000 data sets, for which 95% of such
-#' shares are between 4% and 6% at a true share of 5%. Designs with a star have
-#' 96, with shares between 1% and 9%.
+#' shares are between 4% and 6% at a true share of 5%.
 #' * 8 and 32 normal values with standard deviations 3 and 1: 100% and 6%;
-#' * the same with a covariate*: 100% and 5%;
+#' * the same with a covariate: 100% and 6%;
 #' * the same if points have different variances, by a scaled inverse
 #'   chi-squared distribution of 4 degrees of freedom: 100% and 6%;
 #' * 5 and 60 with standard deviations 3 and 1: 100% and 5%;
@@ -493,8 +492,8 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' * 20 and 20: 25% and 4%;
 #' * 20 and 40 in two batches as strata: 79% and 6%;
 #' * levels of 6, 12 and 24 with standard deviations 3, 2 and 1: 100% and 5%;
-#' * 10 and 10 donors with standard deviations 3 and 1*: 43% and 8%;
-#' * numbers, 40 samples, where the spread grows with the outcome*: 99% and 4%.
+#' * 10 and 10 donors with standard deviations 3 and 1: 42% and 5%;
+#' * numbers, 40 samples, where the spread grows with the outcome: 97% and 5%.
 #'
 #' *Not controlled* are
 #' * skewed values of unequal variance. With 8 and 32 lognormal values and

@@ -16,11 +16,11 @@ reference_of <- function(a) {
     return(list(values = a$X, names = rownames(a$X), param = a$BNPARAM))
   }
   # BiocNeighbors 1.16 keeps points in columns.
-  turned <- "distance" %in% methods::slotNames(index)
+  transposed <- "distance" %in% methods::slotNames(index)
   made <- made_index(index)
   list(
-    values = made$values %||% if (turned) t(index@data) else index@data,
-    names = if (turned) index@NAMES else index@names, param = index@param,
+    values = made$values %||% if (transposed) t(index@data) else index@data,
+    names = if (transposed) index@NAMES else index@names, param = index@param,
     given = index@data, kept = index@kept, made = made$index
   )
 }

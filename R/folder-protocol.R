@@ -268,7 +268,8 @@ search_for_collecting <- function(search) {
       "as_edges")
   )]
   kept$points <- search$points[intersect(
-    names(search$points), c("names", "turned", "cells", "taken_from", "samples")
+    names(search$points),
+    c("names", "transposed", "cells", "taken_from", "samples")
   )]
   kept$options <- search$options[c("metric", "input")]
   kept["queries"] <- list(if (!is.null(search$queries)) list())

@@ -51,7 +51,7 @@ write_bytes_found <- function(search, sink, what, num_way, call) {
   if (!is.matrix(values)) {
     abort_argument("{.arg x} must be a matrix.", call)
   }
-  check_num_points(nrow(values), num_way, "x", search$points$turned, call)
+  check_num_points(nrow(values), num_way, "x", search$points$transposed, call)
   room <- search$options$max_memory %||% 2^26
   count <- choose(nrow(values), num_way)
   request <- search$request

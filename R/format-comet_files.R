@@ -208,7 +208,7 @@ comet_metrics_of <- function(x, call) {
     num_points = nrow(vertices),
     alleles = if (!is.null(x$alleles)) {
       ifelse(
-        ends[[1]] > ends[[2]], turned_alleles(x$alleles),
+        ends[[1]] > ends[[2]], swapped_alleles(x$alleles),
         as.character(x$alleles)
       )
     }

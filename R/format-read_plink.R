@@ -173,7 +173,7 @@ is_genotypes <- function(x) {
 
 # Returns the name of the table that describes the rows or columns of x.
 plink_table <- function(x, side) {
-  if ((side == "rows") == x$turned) "samples" else "variants"
+  if ((side == "rows") == x$transposed) "samples" else "variants"
 }
 
 #' @export
@@ -191,7 +191,7 @@ plink_table <- function(x, side) {
 #' @export
 print.fsknn_plink <- function(x, ...) {
   what <- c("SNP", "sample")
-  if (x$turned) {
+  if (x$transposed) {
     what <- rev(what)
   }
   cat(

@@ -390,9 +390,9 @@ merge_directions <- function(columns, mode, num_vertices) {
   }
   kept <- order[first]
   merged <- lapply(columns, function(column) column[kept])
-  turned <- merged$from > merged$to
+  transposed <- merged$from > merged$to
   if (is.factor(merged$alleles)) {
-    merged$alleles[turned] <- turned_alleles(merged$alleles[turned])
+    merged$alleles[transposed] <- swapped_alleles(merged$alleles[transposed])
   }
   merged$from <- low[kept]
   merged$to <- high[kept]

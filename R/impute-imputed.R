@@ -42,10 +42,11 @@ as.data.frame.fsknn_imputed <- function(x, row.names = NULL, optional = FALSE,
 
 # Entries are ordered by column and row, as in the matrix. `names` are the
 # dimnames of `x`: positions alone are wrong once `x` is sorted.
-new_imputed <- function(filled, turned, names = NULL) {
+new_imputed <- function(filled, transposed, names = NULL) {
   entries <- filled$entries
-  names(entries)[1:2] <- if (turned) c("column", "row") else c("row", "column")
-  if (turned) {
+  sides <- c("row", "column")
+  names(entries)[1:2] <- if (transposed) rev(sides) else sides
+  if (transposed) {
     order <- order(entries$column, entries$row, method = "radix")
     entries <- lapply(entries, `[`, order)
   }
@@ -94,9 +95,9 @@ add_imputed <- function(before, table, assay) {
 }
 
 put_back <- function(x, filled, points, into, input, call = caller_env()) {
-  table <- new_imputed(filled, points$turned, names_of_sides(x))
+  table <- new_imputed(filled, points$transposed, names_of_sides(x))
   values <- filled$values
-  if (points$turned) {
+  if (points$transposed) {
     values <- t(values)
   }
   read <- take_matrix(x, input, call = call)$values

@@ -221,7 +221,7 @@ read_holes <- function(x, options, call = caller_env()) {
     )
   }
   check_num_features(
-    ncol(points$values), metric_facts("euclidean"), "x", points$turned, call
+    ncol(points$values), metric_facts("euclidean"), "x", points$transposed, call
   )
   options$in_memory <- TRUE
   points <- bring_all(points, NULL, options, call)$points

@@ -181,7 +181,7 @@ chunks_of <- function(x) {
     # Columns are stored contiguously, but a row must be searched for in all of
     # them.
     c(nrow(x), 1)
-  } else if (is_plink(x) && x$turned) {
+  } else if (is_plink(x) && x$transposed) {
     # A SNP is stored contiguously, and here it is a column.
     c(nrow(x), 1)
   }

@@ -355,16 +355,16 @@ check_some_left <- function(num_points, isolated, self_excluded,
 # These say whether points and features are rows or columns of the user's
 # object.
 feature_side <- function(points) {
-  if (isTRUE(points$turned)) "row" else "column"
+  if (isTRUE(points$transposed)) "row" else "column"
 }
 
 point_side <- function(points) {
-  if (isTRUE(points$turned)) "column" else "row"
+  if (isTRUE(points$transposed)) "column" else "row"
 }
 
-check_num_points <- function(num_points, at_least, arg, turned = FALSE,
+check_num_points <- function(num_points, at_least, arg, transposed = FALSE,
                              call = caller_env()) {
-  side <- point_side(list(turned = turned))
+  side <- point_side(list(transposed = transposed))
   if (num_points < at_least) {
     abort_argument(
       "{.arg {arg}} must have at least {at_least} {side}{cli::qty(at_least)}{?s}
@@ -374,10 +374,10 @@ check_num_points <- function(num_points, at_least, arg, turned = FALSE,
   }
 }
 
-check_num_features <- function(num_features, metric, arg, turned = FALSE,
+check_num_features <- function(num_features, metric, arg, transposed = FALSE,
                                call = caller_env()) {
-  side <- point_side(list(turned = !isTRUE(turned)))
-  other <- point_side(list(turned = turned))
+  side <- point_side(list(transposed = !isTRUE(transposed)))
+  other <- point_side(list(transposed = transposed))
   at_least <- if (metric$undefined_rows == "constant") 2L else 1L
   if (num_features >= at_least) {
     return(invisible())
@@ -416,24 +416,26 @@ check_num_edges <- function(num_points, k, call = caller_env()) {
 
 # `size` is c(points, features). `query_size` is NULL if the points are searched
 # among themselves or, with have_others, for queries that are not points.
-check_sizes <- function(size, query_size, metric, turned = FALSE,
-                        query_turned = turned, have_others = FALSE,
+check_sizes <- function(size, query_size, metric, transposed = FALSE,
+                        query_transposed = transposed, have_others = FALSE,
                         call = caller_env()) {
   alone <- is.null(query_size) && !have_others
-  check_num_points(size[[1]], 1L + alone, "x", turned, call = call)
-  check_num_features(size[[2]], metric, "x", turned, call = call)
+  check_num_points(size[[1]], 1L + alone, "x", transposed, call = call)
+  check_num_features(size[[2]], metric, "x", transposed, call = call)
   if (!is.null(query_size)) {
-    check_num_points(query_size[[1]], 1L, "query", query_turned, call = call)
+    check_num_points(
+      query_size[[1]], 1L, "query", query_transposed, call = call
+    )
     check_same_features(
-      size[[2]], query_size[[2]], query_turned, call = call
+      size[[2]], query_size[[2]], query_transposed, call = call
     )
   }
 }
 
-check_same_features <- function(wanted, given, turned = FALSE,
+check_same_features <- function(wanted, given, transposed = FALSE,
                                 call = caller_env()) {
   if (wanted != given) {
-    side <- point_side(list(turned = !isTRUE(turned)))
+    side <- point_side(list(transposed = !isTRUE(transposed)))
     abort_argument(
       "{.arg query} must have as many {side}s (features) as {.arg x}: {wanted},
        not {given}.",
@@ -450,9 +452,9 @@ feature_names <- function(values) {
 
 # --- values ------------------------------------------------------------------
 
-check_row_names <- function(names, arg, turned = FALSE,
+check_row_names <- function(names, arg, transposed = FALSE,
                             call = caller_env()) {
-  side <- point_side(list(turned = turned))
+  side <- point_side(list(transposed = transposed))
   function_name <- if (side == "row") "rownames" else "colnames"
   if (is.null(names)) {
     return(invisible())

@@ -61,7 +61,7 @@ depth_of_counts <- function(points) {
   }
   part <- part / unit_of_values(part)
   # Samples are the columns of the user's object.
-  if (isTRUE(points$turned)) {
+  if (isTRUE(points$transposed)) {
     part <- t(part)
   }
   depth <- colSums(part, na.rm = TRUE)

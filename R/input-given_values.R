@@ -56,8 +56,8 @@ each_value <- function(x, values, arg, num_values, input, of,
 
 # Returns whether this side is the columns of the container or matrix.
 side_is_columns <- function(input, of) {
-  turned <- input$points == "columns" || !is.null(input$dimred)
-  turned == (of == "points")
+  transposed <- input$points == "columns" || !is.null(input$dimred)
+  transposed == (of == "points")
 }
 
 # Returns the named column, or the name itself if there is no table.

@@ -480,7 +480,7 @@ name_column <- function(x) {
 # numbers (1, 2, ...), or different whole numbers beside columns of fractions or
 # under a name such as "entrez_id". In a matrix, only the first column is
 # examined.
-tell_if_ids <- function(x, turned, arg) {
+tell_if_ids <- function(x, transposed, arg) {
   at <- if (is.data.frame(x)) {
     Find(function(at) is_id(x, at), seq_along(x))
   } else if (is.matrix(x) && is_number_like(x) && !is.null(colnames(x)) &&
@@ -492,7 +492,7 @@ tell_if_ids <- function(x, turned, arg) {
     return(invisible())
   }
   name <- colnames(x)[[at]]
-  as <- if (turned) "a point" else "a feature (sample)"
+  as <- if (transposed) "a point" else "a feature (sample)"
   frame <- frame_code(x, arg)
   code <- if (is.matrix(x)) {
     paste0(arg, "[, -1, drop = FALSE]")

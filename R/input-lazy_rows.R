@@ -4,13 +4,13 @@
 #   names   its dimension names, or NULL
 #   fetch   function(rows, columns) that reads a plain matrix; both are whole
 #           numbers, and NULL is all columns
-#   turned  TRUE if its columns are the points
+#   transposed  TRUE if its columns are the points
 #   kept    the numbers of the features that count; NULL: all
 
 new_lazy_rows <- function(class, size, names, fetch, ...) {
   structure(
     list(
-      size = as.integer(size), names = names, fetch = fetch, turned = FALSE,
+      size = as.integer(size), names = names, fetch = fetch, transposed = FALSE,
       kept = NULL, ...
     ),
     class = c(class, "lazy_rows")
@@ -24,7 +24,7 @@ as_points.lazy_rows <- function(x, arg = "x", call = caller_env()) {
 
 #' @export
 dim.lazy_rows <- function(x) {
-  size <- if (x$turned) rev(x$size) else x$size
+  size <- if (x$transposed) rev(x$size) else x$size
   c(size[[1]], length(x$kept %||% seq_len(size[[2]])))
 }
 
@@ -39,7 +39,7 @@ dimnames.lazy_rows <- function(x) {
   if (is.null(names)) {
     return(NULL)
   }
-  if (x$turned) {
+  if (x$transposed) {
     names <- rev(names)
   }
   if (!is.null(x$kept) && !is.null(names[[2]])) {
@@ -52,7 +52,7 @@ dimnames.lazy_rows <- function(x) {
 #' @method t lazy_rows
 #' @export
 t.lazy_rows <- function(x) {
-  x$turned <- !x$turned
+  x$transposed <- !x$transposed
   x
 }
 
@@ -70,7 +70,7 @@ t.lazy_rows <- function(x) {
     return(x)
   }
   i <- places_asked(i, nrow(x), "row", call)
-  if (x$turned) {
+  if (x$transposed) {
     t(x$fetch(features %||% seq_len(ncol(x)), i))
   } else {
     x$fetch(i, features)

@@ -4,8 +4,8 @@
 #   values  a double, integer or logical matrix, points in rows, passed on
 #           without a copy; or metafeatures
 #   names   the row names, or NULL
-#   turned  TRUE if the points were columns of the user's object; only messages
-#           use it
+#   transposed  TRUE if the points were columns of the user's object; only
+#           messages use it
 #   features  the names of the features as given, before any is left out
 #   numbered  TRUE if the names of the points are only row numbers
 # A new kind of matrix is one method of as_points(), and a new container one
@@ -108,7 +108,7 @@ take_points <- function(x, input = NULL, arg = "x", call = caller_env()) {
   } else {
     points <- as_points(turn(taken$values, arg, call), arg = arg, call = call)
   }
-  points$turned <- taken$turn || taken$cells
+  points$transposed <- taken$turn || taken$cells
   points$features <- names_of_taken(taken, "features")
   points$numbered <- !taken$turn && is.data.frame(taken$values) &&
     is.null(row_names_of(taken$values))

@@ -49,7 +49,7 @@ least_in_place <- 2^30
 is_read_in_place <- function(x, options) {
   inherits(x, c("fsknn_bin_file", "fsknn_plink")) &&
     x$type %in% c(bin_point_types, "bed") &&
-    !x$turned && is.null(x$kept) &&
+    !x$transposed && is.null(x$kept) &&
     identical(options$metric$undefined_rows, "none") &&
     identical(options$na %||% "error", "error") &&
     !isTRUE(options$in_memory) && !isTRUE(options$keep_file)

@@ -54,13 +54,13 @@ largest_weight_ratio <- 1e15
 # Returns the weights for this many features, or NULL without weights. `samples`
 # are the columns that count, or NULL for all. `values` are their weights, or
 # NULL if all are equal. The search is then unweighted, with identical bits.
-weights_for <- function(weights, num_features, turned = FALSE,
+weights_for <- function(weights, num_features, transposed = FALSE,
                         call = caller_env()) {
   if (is.null(weights)) {
     return(NULL)
   }
   if (length(weights) != num_features) {
-    side <- feature_side(list(turned = turned))
+    side <- feature_side(list(transposed = transposed))
     abort_argument(
       "{.arg weights} must have one number for each {side} (feature) of
        {.arg x}: {num_features}, not {length(weights)}.",
@@ -101,7 +101,7 @@ weights_for <- function(weights, num_features, turned = FALSE,
 # Calls weights_for() for the columns of some points.
 fit_weights <- function(weights, points, call = caller_env()) {
   weights <- match_names(weights, points$features, "weights", "features", call)
-  weights_for(weights, ncol(points$values), points$turned, call = call)
+  weights_for(weights, ncol(points$values), points$transposed, call = call)
 }
 
 # Drops the columns (samples) of weight 0, so that no later step sees them. If

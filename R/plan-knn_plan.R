@@ -191,13 +191,13 @@ knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
   asked <- list(options = options, block = block)
   of_query <- input_of_query(options$input, query, x)
   input <- input_beside(options$input, x, query)
-  turned <- are_turned(input)
+  transposed <- are_transposed(input)
   size <- plan_size(x, input)
   query_size <- if (!is.null(query)) {
     plan_query_size(query, size, of_query, x, input)
   }
   check_sizes(
-    size, query_size, options$metric, turned, are_turned(of_query)
+    size, query_size, options$metric, transposed, are_transposed(of_query)
   )
   if (!is_size(x)) {
     options["weights"] <- list(match_names(
@@ -205,10 +205,10 @@ knn_plan <- function(x, k = 20, metric = NULL, sign = "signed", ...,
       "features"
     ))
   }
-  weights <- weights_for(options$weights, size[[2]], turned)
+  weights <- weights_for(options$weights, size[[2]], transposed)
   options["weights"] <- list(weights$values)
   options["adjust"] <- list(
-    plan_covariates(x, size, turned, input, options, weights)
+    plan_covariates(x, size, transposed, input, options, weights)
   )
   num_features <- length(weights$samples %||% seq_len(size[[2]]))
   if (!is.null(block) && !is_size(x)) {
@@ -271,7 +271,7 @@ plan_blocks <- function(block, between, num_points, is_graph,
 
 # Returns the request's covariates for features of which at most the names are
 # known.
-plan_covariates <- function(x, size, turned, input, options, weights,
+plan_covariates <- function(x, size, transposed, input, options, weights,
                             call = caller_env()) {
   if (is.null(options$adjust)) {
     return(NULL)
@@ -279,7 +279,7 @@ plan_covariates <- function(x, size, turned, input, options, weights,
   names <- if (!is_size(x)) names_of_side(x, input, "features")
   points <- list(
     values = matrix(0, 0, size[[2]], dimnames = list(NULL, names)),
-    turned = turned, features = names
+    transposed = transposed, features = names
   )
   search <- list(options = options, points = points)
   fit_covariates(search, x, weights, call = call)$values
@@ -324,7 +324,7 @@ plan_query_size <- function(query, size, input, x, x_input,
                             call = caller_env()) {
   if (!is_size(query)) {
     query_size <- points_size(query, input, "query", call = call)
-    queries <- list(turned = are_turned(input))
+    queries <- list(transposed = are_transposed(input))
     at <- if (!is_size(x)) {
       match_order(
         names_of_side(query, input, "features"),
@@ -338,7 +338,7 @@ plan_query_size <- function(query, size, input, x, x_input,
   c(check_whole_number(query, "query", 1, most, call = call), size[[2]])
 }
 
-are_turned <- function(input) {
+are_transposed <- function(input) {
   input$points == "columns" || !is.null(input$dimred)
 }
 

@@ -137,7 +137,7 @@ find_selected <- function(x, query, k, options, folds, labels, select,
   ))
   points <- matrix_in_memory(read$points, "x", call)
   queries <- if (!is.null(query)) matrix_in_memory(read$queries, "query", call)
-  turned <- isTRUE(read$points$turned)
+  transposed <- isTRUE(read$points$transposed)
   num_points <- nrow(points)
   if (is.null(query)) {
     folds <- folds %||% factor(seq_len(num_points))
@@ -168,7 +168,7 @@ find_selected <- function(x, query, k, options, folds, labels, select,
     learned <- learn_fold(
       points[kept, , drop = FALSE],
       if (is.null(query)) points[out, , drop = FALSE] else queries,
-      labels[kept], select, turned, options$weights, call
+      labels[kept], select, transposed, options$weights, call
     )
     options["weights"] <- list(learned$weights)
     search <- new_search(
@@ -208,8 +208,9 @@ matrix_in_memory <- function(points, arg, call) {
 # Applies `select` to the remaining points. The features that it chooses, or the
 # function that it returns, are then applied to these and to the points left
 # out.
-learn_fold <- function(points, queries, labels, select, turned, weights, call) {
-  side <- function(values) if (turned) t(values) else values
+learn_fold <- function(points, queries, labels, select, transposed, weights,
+                       call) {
+  side <- function(values) if (transposed) t(values) else values
   chosen <- select(side(points), labels)
   learned <- list(weights = weights, all_weights = weights)
   if (!is.function(chosen)) {

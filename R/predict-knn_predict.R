@@ -148,7 +148,7 @@ knn_predict <- function(x, labels, query = NULL, k = 5, metric = NULL,
   input <- input_beside(options$input, x, query)
   num_points <- points_size(x, input)[[1]]
   check_num_points(
-    num_points, 1L + is.null(query), "x", is_turned(x, input)
+    num_points, 1L + is.null(query), "x", is_transposed(x, input)
   )
   labels <- check_labels(labels, x, input, num_points)
   weighting <- check_weighting(weighting, options$metric)
@@ -165,7 +165,7 @@ knn_predict <- function(x, labels, query = NULL, k = 5, metric = NULL,
   new_prediction(found, labels, k, options, weighting, folds, !is.null(query))
 }
 
-is_turned <- function(x, input) {
+is_transposed <- function(x, input) {
   taken <- take_matrix(x, input)
   taken$turn || taken$cells
 }

@@ -117,7 +117,8 @@ read_search <- function(x, query, options, has_outcome, call) {
   queries <- search$queries
   check_sizes(
     size_given(points), if (!is.null(queries)) dim(queries$values),
-    options$metric, points$turned, queries$turned, has_outcome, call = call
+    options$metric, points$transposed, queries$transposed, has_outcome,
+    call = call
   )
   search
 }

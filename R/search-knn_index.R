@@ -343,7 +343,7 @@ remember_query <- function(index, query, options, k, block, search, answer) {
   queries <- search$queries
   # Values that were transposed, or put in the order of the points' features,
   # are not those of the next query.
-  as_given <- !is.null(form) && !queries$turned &&
+  as_given <- !is.null(form) && !queries$transposed &&
     identical(queries$values, query)
   if (!as_given || !is.null(block) || !is.null(search$each_k) ||
         is.null(search$held) || !is.null(search$points$samples) ||
@@ -489,7 +489,7 @@ check_index_names <- function(x, points, call) {
   if (is_index(x) && isTRUE(x$names_checked)) {
     return(invisible())
   }
-  check_row_names(points$names, "x", points$turned, call = call)
+  check_row_names(points$names, "x", points$transposed, call = call)
   if (is_index(x)) {
     x$names_checked <- TRUE
   }

@@ -41,7 +41,7 @@ with_alleles <- function(found, search, call) {
 allele_pairs <- c("00", "01", "10", "11")
 
 # Returns the alleles of pairs whose ends are exchanged.
-turned_alleles <- function(alleles) {
+swapped_alleles <- function(alleles) {
   allele_pairs[c(1L, 3L, 2L, 4L)][as.integer(alleles)]
 }
 

@@ -180,7 +180,7 @@ hidden_factors <- function(x, keep = NULL, num = "dominant", ...,
   options <- verb_options("hidden_factors", ...)
   points <- take_points(x, options$input)
   check_num_features(
-    ncol(points$values), options$metric, "x", points$turned
+    ncol(points$values), options$metric, "x", points$transposed
   )
   tell_if_counts(x, points, options$metric)
   if (!is.null(clusters)) {

@@ -214,8 +214,8 @@ common_points <- function(points, test, call = caller_env()) {
     }
     at <- seq_len(sizes[[1]])
   } else {
-    check_row_names(names[[1]], "x", points$turned, call = call)
-    check_row_names(names[[2]], "x_test", test$turned, call = call)
+    check_row_names(names[[1]], "x", points$transposed, call = call)
+    check_row_names(names[[2]], "x_test", test$transposed, call = call)
     at <- match(names[[1]], names[[2]])
   }
   from <- setdiff(which(!is.na(at) & !at %in% test$skip), points$skip)

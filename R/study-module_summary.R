@@ -168,8 +168,8 @@ read_module_points <- function(x, options, arg = "x", call = caller_env()) {
   if (!is.matrix(points$values)) {
     abort_no_metafeatures(call)
   }
-  check_num_features(ncol(points$values), options$metric, arg, points$turned,
-                     call = call)
+  check_num_features(ncol(points$values), options$metric, arg,
+                     points$transposed, call = call)
   checked <- check_values(points, options, arg, call = call)
   tell_if_counts(x, points, options$metric, arg)
   if (checked$missing > 0) {

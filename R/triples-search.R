@@ -95,7 +95,7 @@ new_triple_search <- function(x, options, subset = NULL, named = FALSE,
     )
   }
   num_points <- nrow(points$values)
-  check_num_points(num_points, 3L, "x", points$turned, call = call)
+  check_num_points(num_points, 3L, "x", points$transposed, call = call)
   if (num_points - length(search$skip) < 3) {
     isolated <- format_count(length(search$skip))
     of <- format_count(num_points)

@@ -145,7 +145,9 @@ std::string checksum_of_pairs(Matrix& m, const MetricEntry& metric) {
       for (int at = 0; at < 4 && metric.is_table(); ++at)
         sum.add(
             {unsigned_of(j), unsigned_of(i)}, n, unsigned_of(at), 4,
-            AlleleTable::entry_of(at / 2, at % 2, both, a, b, metric.table));
+            AlleleTable::entry_of(
+                at / 2, at % 2, AlleleTable::complete(both, a, b, metric.table),
+                metric.table));
     }
   return sum.text();
 }

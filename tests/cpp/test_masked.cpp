@@ -170,6 +170,25 @@ TEST_CASE("queries with missing values, few and many") {
   }
 }
 
+TEST_CASE("with missing values pairs within either limit are found") {
+  const Matrix m = with_holes(normal("points", 200, 24, 46), 0.1, 47);
+  const Matrix q = with_holes(normal("queries", 90, 24, 48), 0.2, 49);
+  for (const char* name : {"pearson", "euclidean", "manhattan"}) {
+    const Request r = masked_request(find_metric(name, "signed"), 1, 8);
+    Within within;
+    within.limits = {r.metric->is_unit_dot() ? 0.3 : 2.0};
+    within.either = true;
+    for (std::int64_t p = 0; p < m.n; ++p)
+      within.point_limits.push_back(within.limits[0] *
+                                    (p % 3 == 0 ? 2.0 : 1.0));
+    Pairs expected, found;
+    const auto points = m.source(), queries = q.source();
+    brute_within(r, within, points, &queries, expected);
+    cpu::find_within(r, within, points, &queries, found, nullptr, nullptr);
+    CHECK(found == expected);
+  }
+}
+
 TEST_CASE("the filter drops most pairs of data with some values missing") {
   const Matrix m = with_holes(normal("holes", 3000, 100, 50), 0.05, 51);
   Request r = masked_request(find_metric("pearson", "signed"), 10);

@@ -174,7 +174,7 @@ kill_half_way <- function(x, call, folder, at_least) {
     ))
     expect_true(wait_for(function() length(task_files(folder)) >= count, 60))
     tools::pskill(child$pid, tools::SIGKILL)
-    wait_for(function() !file.exists(file.path("/proc", child$pid)), 5)
+    wait_for(function() !file.exists(file.path("/proc", child$pid)), 60)
     expect_false(file.exists(child$out))
   }
 }

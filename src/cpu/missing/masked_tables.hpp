@@ -7,7 +7,8 @@
 //   P = sum a b,  X = sum a m_b,  Y = sum m_a b,  n = sum m_a m_b.
 //
 // The numbers of its entries are P, C X - P, C Y - P and C^2 n - C (X + Y) + P,
-// at most C^2 n, and exact in floats. With the weights w of the rows' alleles,
+// at most C^2 n <= 2^23. C (X + Y) is at most 2^24, up to which floats are
+// exact. With the weights w of the rows' alleles,
 // which depend on the row alone, an entry is
 //
 //   multiplier / C^2 * number / n * w_a * w_b.

@@ -1,5 +1,6 @@
 #include "cpu/missing/masked_search.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -55,14 +56,16 @@ class SampleTaker {
   DistanceTally& all_;
 };
 
-/// Makes a pass over all pairs, with the rows' limits as thresholds.
+/// Makes a pass over all pairs, with the rows' limits as thresholds. Where a
+/// pair may be within the limit of its column alone, `reach` is the largest.
 MaskedPass pass_within(const MaskedWork& work, const Plan& plan,
                        const std::function<double(std::int64_t)>& limit,
-                       Progress* progress) {
+                       double reach, Progress* progress) {
   MaskedPass pass(work, plan, true, progress);
   for (std::int64_t p = 0; p < work.rows().size(); ++p)
-    pass.set_threshold(Place{p},
-                       limit(work.rows().order.id_at(Place{p}).value));
+    pass.set_threshold(
+        Place{p},
+        std::max(reach, limit(work.rows().order.id_at(Place{p}).value)));
   return pass;
 }
 
@@ -80,7 +83,8 @@ void check_masked_sample(const Request& asked, const Within& within,
   const Plan plan = work.plan();
   DistanceTally inside;
   pass_within(
-      work, plan, [&](std::int64_t row) { return sample.limit(row); }, progress)
+      work, plan, [&](std::int64_t row) { return sample.limit(row); },
+      within.reach_of_points(), progress)
       .run({progress, 0.0, 0.0},
            [&] { return SampleTaker(work, sample, inside); });
   sample.check(inside);
@@ -106,7 +110,7 @@ void find_masked_within(const Request& asked, const Within& within,
   const Plan plan = work.plan();
   MaskedPass pass = pass_within(
       work, plan, [&](std::int64_t row) { return within.limit(row); },
-      progress);
+      within.reach_of_points(), progress);
   const auto run = [&](double from, double to) {
     pass.run({progress, from, to}, [&] { return Taker(work, collector); });
   };

@@ -241,7 +241,8 @@ class TablePass {
     }
   }
 
-  /// No triple of the apex with a point of the panel has a larger entry.
+  /// No triple of the apex with a point of the panel has a larger entry, apart
+  /// from rounding within the threshold's slack.
   double bound_of(std::int64_t apex, std::int64_t panel) const {
     float most = 0.0f;
     for (std::int64_t r = 0; r < kTablePanel; ++r) {

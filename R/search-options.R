@@ -522,7 +522,7 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' `p_value` and `fdr` are `NA`. Its `p_adjusted` is that of the largest
 #' statistic.
 #'
-#' In the list above, a point has `fdr` <= 0.05 in 5% to 7% of data sets. There
+#' In the list above, a point has `fdr` <= 0.05 in 5% to 6% of data sets. There
 #' is no `fdr` of donors. In the designs that are not controlled, it is nearly
 #' 100% with skewed values, and 13% to 25% with independent variances. In groups
 #' of 20 and 20 it is 13% with these. In groups of 5 and 60 lognormal values, it

@@ -101,6 +101,10 @@ cpp_pair_correlations <- function(x, index, request) {
     .Call(`_fsknn_cpp_pair_correlations`, x, index, request)
 }
 
+cpp_list_variances <- function(x, index, r, towards, request) {
+    .Call(`_fsknn_cpp_list_variances`, x, index, r, towards, request)
+}
+
 cpp_contrast_points <- function(first, second, sign, persistence, num_threads) {
     .Call(`_fsknn_cpp_contrast_points`, first, second, sign, persistence, num_threads)
 }

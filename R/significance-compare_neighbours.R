@@ -50,9 +50,16 @@
 #' edges of pure noise significant.
 #'
 #' **P-values.** All are (b + 1) / (B + 1), where b of the B permutations are at
-#' least as extreme as the data (Phipson and Smyth 2010). For a point, `lost`
-#' and `gained` are standardised by their own means and standard deviations,
-#' over all permutations and the observed value. The larger of the two counts.
+#' least as extreme as the data (Phipson and Smyth 2010).
+#'
+#' For a point, `lost` and `gained` are first divided by a standard error, in
+#' the data and in each permutation (a studentized statistic, DiCiccio and
+#' Romano 2017). Otherwise p-values would be too small if values have heavy
+#' tails. The standard error of a point is estimated from the influence of each
+#' sample on its `lost` (Devlin, Gnanadesikan and Kettenring 1975). All points
+#' are divided by the mean of theirs. Then both are standardised by the point's
+#' own mean and standard deviation, over all permutations and the observed
+#' value. The larger of the two counts.
 #' * `p_value`: b counts the permutations in which the point is as extreme.
 #' * `p_adjusted` controls the family-wise error rate. b counts the permutations
 #'   in which any point is as extreme (Westfall and Young 1993). Ranks in place
@@ -263,6 +270,14 @@
 #'   each point and permutation.
 #' @inheritSection knn_search Errors
 #' @references
+#' Devlin SJ, Gnanadesikan R, Kettenring JR (1975). Robust estimation and
+#' outlier detection with correlation coefficients. *Biometrika* 62: 531-545.
+#' \doi{10.1093/biomet/62.3.531}
+#'
+#' DiCiccio CJ, Romano JP (2017). Robust Permutation Tests For Correlation And
+#' Regression Coefficients. *Journal of the American Statistical Association*
+#' 112: 1211-1220. \doi{10.1080/01621459.2016.1202117}
+#'
 #' Freedman D, Lane D (1983). A Nonstochastic Interpretation of Reported
 #' Significance Levels. *Journal of Business & Economic Statistics* 1: 292-298.
 #' \doi{10.1080/07350015.1983.10509354}
@@ -468,7 +483,9 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
   values <- search$points$values
   weights <- search$options$weights
   fewest <- fewest_in_groups(labels, drawn)
-  task <- new_contrast_task(search, fewest, persistence, designs)
+  task <- new_contrast_task(
+    search, fewest, persistence, designs, !is.null(drawn)
+  )
   task$shown <- search$request$progress
   # The data are not standardised here, so that lists are identical to those of
   # knn_search().
@@ -494,11 +511,12 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
       }
     }
     permuted <- permuted_contrasts(values, labels, drawn, task, edges, call)
-    of_points <- point_p_values(points, permuted)
-    there <- !is.na(points$rbo)
-    points$rbo_expected <- replace(permuted$rbo, !there, NA)
-    points$lost_expected <- replace(of_points$lost, !there, NA)
-    points$gained_expected <- replace(of_points$gained, !there, NA)
+    of_points <- point_p_values(found$points, permuted)
+    expected <- permuted$means
+    expected[is.na(points$rbo) | is.nan(expected)] <- NA
+    points$rbo_expected <- expected[, "rbo"]
+    points$lost_expected <- expected[, "lost"]
+    points$gained_expected <- expected[, "gained"]
     points$p_value <- of_points$p_value
     points$p_adjusted <- of_points$p_adjusted
     edges$p_value <- permutation_p(permuted$edges_beyond, ncol(drawn))

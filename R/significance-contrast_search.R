@@ -4,8 +4,9 @@
 # Returns what all searches of one contrast share. `search` is from
 # new_search(). `fewest` is the smallest number of samples in a group, and
 # `designs` has the covariates of each group, or is NULL. They have a row for
-# each sample.
-new_contrast_task <- function(search, fewest, persistence, designs = NULL) {
+# each sample. `tested`: p-values are wanted.
+new_contrast_task <- function(search, fewest, persistence, designs = NULL,
+                              tested = FALSE) {
   request <- search$request
   request$progress <- FALSE
   # These depend on the features of a group, which change.
@@ -14,7 +15,7 @@ new_contrast_task <- function(search, fewest, persistence, designs = NULL) {
   values <- search$points$values
   list(
     request = request, weights = search$options$weights, designs = designs,
-    persistence = persistence, num_points = nrow(values),
+    persistence = persistence, tested = tested, num_points = nrow(values),
     at_risk = rows_at_risk(values, fewest)
   )
 }
@@ -41,7 +42,8 @@ rows_at_risk <- function(values, fewest) {
 # `points` is a handle, or values. `labels` is 1 or 2 for each feature. With
 # covariates, a sample has those of sample `place`. Returns `groups` and
 # `points`, the value of cpp_contrast_points() with `lost` and `gained` of
-# fall_of_lists(). Each group has its lists (index) and the correlations of
+# fall_of_lists(), and if p-values are wanted, with both in standard errors
+# (lost_t, gained_t). Each group has its lists (index) and the correlations of
 # their pairs, in the group itself (own) and in the other (other).
 contrast_of <- function(points, values, labels, task, call,
                         place = seq_along(labels)) {
@@ -60,7 +62,11 @@ contrast_of <- function(points, values, labels, task, call,
   })
   groups <- lapply(requests, function(request) {
     found <- in_core(ask_core(points, NULL, request), call)
-    list(index = found$index, own = found$correlation)
+    list(
+      index = found$index, own = found$correlation,
+      towards = towards_near(found$correlation, task$request$sign),
+      variance = 0
+    )
   })
   # The first group comes first, because the points are still prepared for the
   # features of the second.
@@ -71,6 +77,9 @@ contrast_of <- function(points, values, labels, task, call,
       ),
       call
     )$correlation
+    if (task$tested) {
+      groups <- add_variances(groups, 3 - group, points, requests, call)
+    }
   }
   points <- in_core(
     cpp_contrast_points(
@@ -79,8 +88,12 @@ contrast_of <- function(points, values, labels, task, call,
     ),
     call
   )
-  points$lost <- fall_of_lists(groups[[1]], task$request$sign)
-  points$gained <- fall_of_lists(groups[[2]], task$request$sign)
+  points$lost <- fall_of_lists(groups[[1]])
+  points$gained <- fall_of_lists(groups[[2]])
+  if (task$tested) {
+    points$lost_t <- studentize_fall(points$lost, groups[[1]]$variance)
+    points$gained_t <- studentize_fall(points$gained, groups[[2]]$variance)
+  }
   list(groups = groups, skip = skip, points = points)
 }
 
@@ -90,13 +103,38 @@ contrast_of <- function(points, values, labels, task, call,
 # few pairs to show a change. In a module, the lists of the neighbours change
 # together. With a smaller share of the own list, more points would be found
 # that only have such neighbours.
-fall_of_lists <- function(group, sign) {
-  towards <- switch(
-    sign, signed = 1, absolute = base::sign(group$own), negative = -1
+fall_of_lists <- function(group) {
+  fall <- rowMeans(
+    group$towards * (fisher_z(group$own) - fisher_z(group$other))
   )
-  fall <- rowMeans(towards * (fisher_z(group$own) - fisher_z(group$other)))
   near <- matrix(fall[group$index], nrow(group$index))
   (fall + 2 * rowMeans(near)) / 3
+}
+
+# The factor of each r that makes near pairs have large values.
+towards_near <- function(r, sign) {
+  switch(sign, signed = r * 0 + 1, absolute = sign(r), negative = r * 0 - 1)
+}
+
+# Adds the variances of fall_of_lists() that come from the samples of group
+# `at`. The other group's pairs have their correlations `other` there.
+add_variances <- function(groups, at, points, requests, call) {
+  for (group in 1:2) {
+    of <- groups[[group]]
+    r <- if (group == at) of$own else of$other
+    groups[[group]]$variance <- of$variance + in_core(
+      cpp_list_variances(points, of$index, r, of$towards, requests[[at]]), call
+    )$variance
+  }
+  groups
+}
+
+# Returns changes in units of their standard error: one for all points, the mean
+# of theirs. A point's own is known from few samples, and it is large in a
+# module, which would hide that the module dissolves.
+studentize_fall <- function(fall, variance) {
+  error <- mean(sqrt(variance), na.rm = TRUE)
+  if (error > 0) fall / error else fall
 }
 
 request_within <- function(columns, task, skip, design = NULL) {
@@ -139,8 +177,8 @@ constant_in_either <- function(values, columns, at_risk) {
   at_risk[is_constant(columns[[1]]) | is_constant(columns[[2]])]
 }
 
-# Returns the statistics of permutations: lost and gained have a column for
-# each, and rbo is the mean over all. `largest` has, for each permutation, the
+# Returns the statistics of permutations: lost_t and gained_t have a column for
+# each, and `means` of lost, gained and rbo are over all. `largest` has, for each permutation, the
 # largest difference of all edges. `edges_beyond` counts, for each observed
 # edge, the permutations that were at least as extreme at its point. `edges` is
 # from edges_of_contrast().
@@ -161,10 +199,10 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   on.exit(end_bar(bar), add = TRUE)
   empty <- matrix(NA_real_, task$num_points, num)
   found <- list(
-    lost = empty, gained = empty, largest = double(num),
+    lost_t = empty, gained_t = empty, largest = double(num),
     edges_beyond = integer(length(edges$from))
   )
-  rbo <- matrix(0, task$num_points, 2)
+  sums <- counts <- matrix(0, task$num_points, 3)
   beyond <- abs(edges$change) - tied_within
   for (at in seq_len(num)) {
     place <- drawn[, at]
@@ -175,10 +213,12 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
       contrast_of(points, values, labels[place], task, call, place)
     }
     now <- now$points
-    found$lost[, at] <- now$lost
-    found$gained[, at] <- now$gained
-    there <- !is.nan(now$rbo)
-    rbo <- rbo + cbind(replace(now$rbo, !there, 0), there)
+    found$lost_t[, at] <- now$lost_t
+    found$gained_t[, at] <- now$gained_t
+    values_now <- cbind(now$lost, now$gained, now$rbo)
+    there <- !is.na(values_now)
+    sums <- sums + replace(values_now, !there, 0)
+    counts <- counts + there
     found$largest[[at]] <- max(now$largest, -Inf, na.rm = TRUE)
     # A point without a list in this permutation counts as at least as extreme.
     now$largest[is.na(now$largest)] <- Inf
@@ -186,7 +226,8 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
       (now$largest[edges$from] >= beyond)
     step_bar(bar, 1)
   }
-  found$rbo <- rbo[, 1] / rbo[, 2]
+  found$means <- sums / counts
+  colnames(found$means) <- c("lost", "gained", "rbo")
   found
 }
 
@@ -203,14 +244,13 @@ tied_within <- 1e-9
 
 # --- p-values ----------------------------------------------------------------
 
-# Returns p_value and p_adjusted of each point, and the means over permutations
-# (lost, gained). Each statistic is standardised by the point's own mean and
-# standard deviation. These are over the observed value and all permutations, so
-# that none is special. The larger of the two counts. p_adjusted is family-wise,
+# Returns p_value and p_adjusted of each point. Each statistic is standardised by
+# the point's own mean and standard deviation. These are over the observed value
+# and all permutations, so that none is special. The larger of the two counts. p_adjusted is family-wise,
 # by the most extreme point of each permutation. Ranks would not do: with more
 # points than permutations, the smallest p-value would always be 1 / (num + 1).
 point_p_values <- function(observed, permuted) {
-  sides <- lapply(c("lost", "gained"), function(side) {
+  sides <- lapply(c("lost_t", "gained_t"), function(side) {
     standardise_rows(cbind(observed[[side]], permuted[[side]]))
   })
   extreme <- pmax(sides[[1]], sides[[2]])
@@ -224,9 +264,7 @@ point_p_values <- function(observed, permuted) {
   }, 0)
   list(
     p_value = permutation_p(beyond, ncol(extreme)),
-    p_adjusted = p_of_largest(own, largest),
-    lost = rowMeans(permuted$lost, na.rm = TRUE),
-    gained = rowMeans(permuted$gained, na.rm = TRUE)
+    p_adjusted = p_of_largest(own, largest)
   )
 }
 

@@ -290,6 +290,20 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_list_variances
+Rcpp::List cpp_list_variances(SEXP x, Rcpp::IntegerMatrix index, Rcpp::NumericMatrix r, Rcpp::NumericMatrix towards, Rcpp::List request);
+RcppExport SEXP _fsknn_cpp_list_variances(SEXP xSEXP, SEXP indexSEXP, SEXP rSEXP, SEXP towardsSEXP, SEXP requestSEXP) {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    Rcpp::traits::input_parameter< SEXP >::type x(xSEXP);
+    Rcpp::traits::input_parameter< Rcpp::IntegerMatrix >::type index(indexSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type r(rSEXP);
+    Rcpp::traits::input_parameter< Rcpp::NumericMatrix >::type towards(towardsSEXP);
+    Rcpp::traits::input_parameter< Rcpp::List >::type request(requestSEXP);
+    rcpp_result_gen = Rcpp::wrap(cpp_list_variances(x, index, r, towards, request));
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_contrast_points
 Rcpp::List cpp_contrast_points(Rcpp::List first, Rcpp::List second, std::string sign, double persistence, int num_threads);
 RcppExport SEXP _fsknn_cpp_contrast_points(SEXP firstSEXP, SEXP secondSEXP, SEXP signSEXP, SEXP persistenceSEXP, SEXP num_threadsSEXP) {
@@ -1514,6 +1528,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_set_bar", (DL_FUNC) &_fsknn_cpp_set_bar, 2},
     {"_fsknn_cpp_end_bar", (DL_FUNC) &_fsknn_cpp_end_bar, 1},
     {"_fsknn_cpp_pair_correlations", (DL_FUNC) &_fsknn_cpp_pair_correlations, 3},
+    {"_fsknn_cpp_list_variances", (DL_FUNC) &_fsknn_cpp_list_variances, 5},
     {"_fsknn_cpp_contrast_points", (DL_FUNC) &_fsknn_cpp_contrast_points, 5},
     {"_fsknn_cpp_search_cover", (DL_FUNC) &_fsknn_cpp_search_cover, 8},
     {"_fsknn_cpp_agreements", (DL_FUNC) &_fsknn_cpp_agreements, 1},

@@ -48,6 +48,26 @@ Rcpp::List cpp_pair_correlations(SEXP x, Rcpp::IntegerMatrix index,
   });
 }
 
+// The variance of each point's mean of `towards` z over the lists of the point
+// and of its neighbours: see cpu::list_variances(). r: of the pairs of `index`,
+// as cpp_pair_correlations() returns it.
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_list_variances(SEXP x, Rcpp::IntegerMatrix index,
+                              Rcpp::NumericMatrix r,
+                              Rcpp::NumericMatrix towards,
+                              Rcpp::List request) {
+  return bind::guarded([&] {
+    const std::unique_ptr<Progress> progress = bind::r_progress(false);
+    const bind::Question q(x, R_NilValue, request);
+    const cpu::ExactPoints exact(q.request, *q.points, progress.get());
+    Rcpp::NumericVector variances(Rcpp::no_init(index.nrow()));
+    cpu::list_variances(exact, {lists_of(index), r.begin(), towards.begin()},
+                        q.request.num_threads, progress.get(),
+                        variances.begin());
+    return Rcpp::List::create(Rcpp::_["variance"] = variances);
+  });
+}
+
 // first, second: lists of index, own and other: r in the group of the lists,
 // and in the other one.
 // [[Rcpp::export(rng = false)]]

@@ -54,7 +54,38 @@ naive_contrast <- function(x, groups, k, p = 0.9, method = "pearson",
   points <- do.call(rbind, rows)
   points$lost <- naive_fall(of[[1]], of[[2]], sign)
   points$gained <- naive_fall(of[[2]], of[[1]], sign)
-  list(points = points, of = of)
+  points
+}
+
+# lost and gained in standard errors: see studentize_fall().
+naive_studentized <- function(x, groups, points, k) {
+  parts <- lapply(split(seq_len(ncol(x)), groups), function(at) x[, at])
+  of <- lapply(parts, naive_lists, k)
+  in_errors <- function(fall, one, two) {
+    variance <- naive_variance(of[[one]], of[[two]], parts[[one]], parts[[two]])
+    fall / mean(sqrt(variance))
+  }
+  points$lost <- in_errors(points$lost, 1, 2)
+  points$gained <- in_errors(points$gained, 2, 1)
+  points
+}
+
+# Follows the infinitesimal jackknife: the squares of what a small change of the
+# weight of each sample does to naive_fall().
+naive_variance <- function(own, other, x_own, x_other) {
+  step <- 1e-4
+  squares <- function(x, of, fall) {
+    rowSums(vapply(seq_len(ncol(x)), function(sample) {
+      moved <- vapply(c(-step, step), function(by) {
+        weights <- replace(rep(1, ncol(x)), sample, 1 + by)
+        of$r <- stats::cov.wt(t(x), weights / sum(weights), cor = TRUE)$cor
+        fall(of)
+      }, double(nrow(x)))
+      ((moved[, 2] - moved[, 1]) / (2 * step))^2
+    }, double(nrow(x))))
+  }
+  squares(x_own, own, function(of) naive_fall(of, other, "signed")) +
+    squares(x_other, other, function(of) naive_fall(own, of, "signed"))
 }
 
 # Follows the definition: how much nearer the listed neighbours are in their own
@@ -85,7 +116,7 @@ test_that("points are compared as by definition", {
       )$points
       expected <- naive_contrast(
         data$x, data$groups, 6, 0.8, metric, sign
-      )$points
+      )
       columns <- setdiff(names(expected), "largest")
       expect_equal(
         found[columns], expected[columns], tolerance = 1e-12,
@@ -233,22 +264,26 @@ test_that("permutations search again, and p-values are by definition", {
     }
     permuted <- lapply(1:30, function(at) {
       labels <- data$groups[drawn[, at]]
-      naive_contrast(value_with(labels), labels, 4)$points
+      naive_contrast(value_with(labels), labels, 4)
     })
     observed <- found$points
-    all <- function(column) {
-      cbind(observed[[column]], vapply(permuted, `[[`, double(24), column))
+    for (column in c("rbo", "lost", "gained")) {
+      expect_equal(
+        observed[[paste0(column, "_expected")]],
+        rowMeans(vapply(permuted, `[[`, double(24), column)),
+        tolerance = 1e-9
+      )
     }
-    expect_equal(
-      observed$rbo_expected, rowMeans(all("rbo")[, -1]), tolerance = 1e-9
+    in_errors <- c(
+      list(naive_studentized(data$x, data$groups, observed, 4)),
+      lapply(1:30, function(at) {
+        labels <- data$groups[drawn[, at]]
+        naive_studentized(value_with(labels), labels, permuted[[at]], 4)
+      })
     )
     # Each side in units of its standard deviation; the larger one counts.
     sides <- lapply(c("lost", "gained"), function(side) {
-      values <- all(side)
-      expect_equal(
-        observed[[paste0(side, "_expected")]], rowMeans(values[, -1]),
-        tolerance = 1e-9
-      )
+      values <- vapply(in_errors, `[[`, double(24), side)
       away <- values - rowMeans(values)
       away / sqrt(rowMeans(away^2))
     })
@@ -280,6 +315,32 @@ test_that("permutations search again, and p-values are by definition", {
       tolerance = 1e-12
     )
   }
+})
+
+test_that("p-values of |r| don't see signs, and those of ranks no curve", {
+  data <- contrast_data()
+  ask <- function(x, ...) {
+    set.seed(6)
+    compare_neighbours(x, data$groups, k = 5, permutations = 19, ...)$points
+  }
+  signs <- rep(c(1, -1, -1), length.out = 40)
+  for (metric in c("pearson", "spearman")) {
+    expect_equal(
+      ask(signs * data$x, metric = metric, sign = "absolute"),
+      ask(data$x, metric = metric, sign = "absolute"), tolerance = 1e-9
+    )
+  }
+  # Ranks are of one group's samples in the data, and of centred values in
+  # permutations. So only the statistics of the data are the same.
+  seen <- c("lost", "gained", "rbo")
+  expect_identical(
+    ask(exp(data$x), metric = "spearman")[seen],
+    ask(data$x, metric = "spearman")[seen]
+  )
+  # Points with opposite signs are as near by -r as others by r.
+  pairs <- rbind(data$x[1:20, ], -data$x[1:20, ])
+  p <- ask(pairs, sign = "negative")
+  expect_equal(p$p_value[21:40], p$p_value[1:20])
 })
 
 test_that("a seed repeats the answer on any backend and number of threads", {
@@ -417,7 +478,7 @@ test_that("covariates are those of each group, and residuals are permuted", {
     columns <- c("shared", "jaccard", "rbo", "correlation_1", "correlation_2")
     expect_equal(
       found$points[columns],
-      naive_contrast(residuals, data$groups, 4)$points[columns],
+      naive_contrast(residuals, data$groups, 4)[columns],
       tolerance = 1e-10
     )
     for (at in 1:2) {
@@ -442,7 +503,7 @@ test_that("covariates are those of each group, and residuals are permuted", {
       moved <- residuals
       moved[, drawn[, at]] <- residuals / spread[, group]
       moved <- naive_residuals(moved, data$groups, covariates)
-      naive_contrast(moved, data$groups, 4)$points
+      naive_contrast(moved, data$groups, 4)
     })
     for (column in c("rbo", "lost", "gained")) {
       expect_equal(
@@ -470,7 +531,7 @@ test_that("strata are among the covariates, and their spreads may differ", {
   columns <- c("shared", "jaccard", "rbo", "correlation_1", "correlation_2")
   expect_equal(
     found$points[columns],
-    naive_contrast(residuals, data$groups, 4)$points[columns],
+    naive_contrast(residuals, data$groups, 4)[columns],
     tolerance = 1e-10
   )
   set.seed(5)
@@ -480,7 +541,7 @@ test_that("strata are among the covariates, and their spreads may differ", {
     moved <- residuals
     moved[, drawn[, at]] <- equal
     moved <- naive_residuals(moved, data$groups, covariates)
-    naive_contrast(moved, data$groups, 4)$points$rbo
+    naive_contrast(moved, data$groups, 4)$rbo
   }, double(24))
   expect_equal(found$points$rbo_expected, rowMeans(rbo), tolerance = 1e-9)
   # Samples of no group are in no stratum.

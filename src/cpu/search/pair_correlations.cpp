@@ -1,6 +1,8 @@
 #include "cpu/search/pair_correlations.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/base/pieces.hpp"
@@ -64,6 +66,30 @@ class PairWorker {
   std::vector<std::int64_t> ranks_;  ///< of the row's pairs with an r
 };
 
+// Work on blocks of rows of a matrix, where each row meets those of its list.
+template <class MakeWorker>
+void over_rows(std::int64_t rows, double operations, int num_threads,
+               Progress* progress, MakeWorker make_worker) {
+  run_pieces(
+      (rows + kBlock - 1) / kBlock, useful_threads(num_threads, operations),
+      {progress, 0.0, 1.0}, make_worker,
+      [&](auto& worker, std::int64_t block) {
+        const std::int64_t end = std::min(rows, (block + 1) * kBlock);
+        for (std::int64_t row = block * kBlock; row < end; ++row) worker(row);
+      },
+      [](auto&) {});
+}
+
+/// Adds the influence of each sample on factor * atanh(r), where u and v have
+/// length 1 and product r.
+void add_influence(const double* u, const double* v, double r, double factor,
+                   std::int64_t size, double* out) {
+  // atanh() is not steeper where fisher_z() is capped.
+  const double slope = factor / std::max(1.0 - r * r, 2e-12);
+  for (std::int64_t i = 0; i < size; ++i)
+    out[i] += slope * (u[i] * v[i] - 0.5 * r * (u[i] * u[i] + v[i] * v[i]));
+}
+
 }  // namespace
 
 void pair_correlations(const ExactPoints& exact, const ListMatrix& pairs,
@@ -75,6 +101,70 @@ void pair_correlations(const ExactPoints& exact, const ListMatrix& pairs,
   run_pieces((pairs.rows + kBlock - 1) / kBlock,
              useful_threads(num_threads, operations), {progress, 0.0, 1.0},
              [&] { return PairWorker(exact, pairs, missing, out); });
+}
+
+void list_variances(const ExactPoints& exact, const ListMeans& means,
+                    int num_threads, Progress* progress, double* out) {
+  const ListMatrix& pairs = means.pairs;
+  const std::int64_t rows = pairs.rows, width = exact.points.padded;
+  const double k = static_cast<double>(pairs.k);
+  const double operations =
+      static_cast<double>(rows) * k * static_cast<double>(width);
+  const auto over = [&](double times, auto make_worker) {
+    over_rows(rows, times * operations, num_threads, progress, make_worker);
+  };
+  // Rows of length 1, and zeros for points that were skipped.
+  Buffer<double> unit(rows * width), influence(rows * width);
+  std::fill_n(unit.data(), unit.size(), 0.0);
+  std::fill_n(influence.data(), influence.size(), 0.0);
+  over(1.0 / k, [&] {
+    return [&, reader = RowReader(exact.points)](std::int64_t row) mutable {
+      const Place place = exact.place(static_cast<std::int32_t>(row));
+      if (place.value < 0) return;
+      const double* const values = reader(place);
+      double squares = 0.0;
+      for (std::int64_t i = 0; i < width; ++i) squares += values[i] * values[i];
+      const double scale = 1.0 / std::sqrt(squares);
+      for (std::int64_t i = 0; i < width; ++i)
+        unit.data()[row * width + i] = scale * values[i];
+    };
+  });
+  over(1.0, [&] {
+    return [&](std::int64_t row) {
+      for (std::int64_t rank = 0; rank < pairs.k; ++rank) {
+        const std::int64_t at = pairs.at(row, rank);
+        const std::int32_t other = pairs.point(row, rank);
+        if (other < 0 || std::isnan(means.r[at])) continue;
+        add_influence(unit.data() + row * width, unit.data() + other * width,
+                      means.r[at], means.towards[at] / k, width,
+                      influence.data() + row * width);
+      }
+    };
+  });
+  over(1.0, [&] {
+    return [&, sum = std::vector<double>(static_cast<std::size_t>(width))](
+               std::int64_t row) mutable {
+      if (pairs.empty(row)) {
+        out[row] = std::numeric_limits<double>::quiet_NaN();
+        return;
+      }
+      std::fill(sum.begin(), sum.end(), 0.0);
+      for (std::int64_t rank = 0; rank < pairs.k; ++rank) {
+        const std::int64_t other = pairs.point(row, rank);
+        if (other < 0) continue;
+        for (std::int64_t i = 0; i < width; ++i)
+          sum[static_cast<std::size_t>(i)] +=
+              influence.data()[other * width + i];
+      }
+      double squares = 0.0;
+      for (std::int64_t i = 0; i < width; ++i) {
+        const double one = influence.data()[row * width + i] / 3.0 +
+                           sum[static_cast<std::size_t>(i)] * (2.0 / 3.0 / k);
+        squares += one * one;
+      }
+      out[row] = squares;
+    };
+  });
 }
 
 }  // namespace cpu

@@ -101,6 +101,8 @@ edges_of_search <- function(found, search, call = caller_env()) {
   if (!is.data.frame(result)) {
     return(result)
   }
+  # These are of all rows.
+  attributes(result)[c("stage", "min_similarity")] <- NULL
   as_edge_rows(result, kept)
 }
 
@@ -154,6 +156,10 @@ format_edges_header <- function(x) {
     }
   )
   kind <- attr(x, "kind", exact = TRUE) %||% "kNN graph"
+  stage <- attr(x, "stage", exact = TRUE)
+  if (!is.null(stage)) {
+    kind <- paste0(kind, " (stage ", stage[[1]], " of ", stage[[2]], ")")
+  }
   paste0(kind, ": ", paste(parts, collapse = ", "))
 }
 

@@ -1,4 +1,5 @@
-# Edges of a threshold graph are written to a file during the search.
+# Edges of a threshold graph that are written to a file during the search, or
+# searched in stages.
 
 check_edge_file <- function(file, format, least, subset, options,
                             call = caller_env()) {
@@ -6,15 +7,7 @@ check_edge_file <- function(file, format, least, subset, options,
   if (is.null(sink)) {
     return(NULL)
   }
-  beside <- c(
-    subset = !is.null(subset), BPPARAM = !is.null(options$long$workers),
-    checkpoint = !is.null(options$long$folder),
-    "na = \"pairwise\"" = identical(options$na, "pairwise")
-  )
-  if (any(beside)) {
-    other <- names(beside)[beside][[1]]
-    abort_argument("{.arg file} can't be used with {.code {other}}.", call)
-  }
+  check_one_process("file", subset, options, call)
   if (sink$format == "comet" && least < 0) {
     abort_argument(
       "{.arg min_similarity} must be at least 0 with
@@ -23,6 +16,81 @@ check_edge_file <- function(file, format, least, subset, options,
     )
   }
   sink
+}
+
+# Returns c(i, of), or NULL for all pairs.
+check_pair_stage <- function(stage, subset, options, sink,
+                             call = caller_env()) {
+  if (is.null(stage)) {
+    return(NULL)
+  }
+  stage <- check_stages(NULL, stage, call)$stage
+  check_one_process("stage", subset, options, call)
+  if (identical(sink$format, "comet_bytes")) {
+    abort_argument(
+      "{.arg stage} can't be used with {.code format = \"comet_bytes\"}.", call
+    )
+  }
+  if (stage[[2]] > 1) as.integer(stage)
+}
+
+# Blocks of points are searched one after the other in this process.
+check_one_process <- function(argument, subset, options, call) {
+  beside <- c(
+    subset = !is.null(subset), BPPARAM = !is.null(options$long$workers),
+    checkpoint = !is.null(options$long$folder),
+    "na = \"pairwise\"" = identical(options$na, "pairwise")
+  )
+  if (any(beside)) {
+    other <- names(beside)[beside][[1]]
+    abort_argument(
+      "{.arg {argument}} can't be used with {.code {other}}.", call
+    )
+  }
+}
+
+# Returns c(first, last): the pairs of these points with later ones are a stage.
+# It may be empty (last < first).
+points_of_stage <- function(num_points, stage) {
+  n <- as.double(num_points)
+  # Points 1 to r are in this number of pairs with later ones.
+  pairs_to <- function(r) r * (2 * n - r - 1) / 2
+  last_of <- function(i) {
+    wanted <- pairs_to(n) / stage[[2]] * i
+    low <- 0
+    high <- n
+    while (low < high) {
+      middle <- floor((low + high) / 2)
+      if (pairs_to(middle) >= wanted) high <- middle else low <- middle + 1
+    }
+    high
+  }
+  last <- if (stage[[1]] == stage[[2]]) n else last_of(stage[[1]])
+  c(last_of(stage[[1]] - 1) + 1, last)
+}
+
+# Returns the edges of search$stage, which must fit in memory.
+find_stage_edges <- function(search, call = caller_env()) {
+  if (search$options$verbose) {
+    tell_lines(describe_search(search, call))
+  }
+  request <- search$request
+  values <- search$points$values
+  rows <- points_of_stage(nrow(values), search$stage)
+  num_rows <- rows[[2]] - rows[[1]] + 1
+  if (num_rows < 1) {
+    return(list(
+      from = integer(), to = integer(), distance = double(),
+      correlation = double()
+    ))
+  }
+  bar <- new_split_bar(request$progress, num_rows, "Pairs")
+  on.exit(end_bar(bar))
+  found <- edges_of_block(
+    values, rows[[1]], rows[[2]], request$within$most,
+    request_with_bar(request, bar, num_rows)
+  )
+  naming_largest(search, in_core(found, call), call)
 }
 
 write_found_edges <- function(search, sink, call = caller_env()) {
@@ -48,7 +116,8 @@ write_found_edges <- function(search, sink, call = caller_env()) {
     }, call
   )
   new_found_file(
-    sink, search, "edge", found, request$within$similarity
+    sink, search, "edge", found, request$within$similarity,
+    stage = search$stage
   )
 }
 
@@ -63,7 +132,8 @@ similarity_of_edges <- function(part, request) {
   )
 }
 
-# Runs one search if the edges fit in memory. Returns the number of edges.
+# Runs one search if the edges of all pairs fit in memory. Returns the number of
+# edges.
 find_edges_for_file <- function(search, take, call) {
   if (search$options$verbose) {
     tell_lines(describe_search(search, call))
@@ -72,6 +142,9 @@ find_edges_for_file <- function(search, take, call) {
   request <- search$request
   room <- max(min(request$within$most, 2^24), nrow(values))
   request$within$most <- room
+  if (!is.null(search$stage)) {
+    return(find_edges_by_blocks(search, take, room, call))
+  }
   found <- ask_core(search$held %||% values, NULL, request)
   if (identical(found$failure, "too_many_pairs")) {
     return(find_edges_by_blocks(search, take, room, call))
@@ -85,16 +158,18 @@ find_edges_for_file <- function(search, take, call) {
 # has as many points as memory for their edges allows.
 find_edges_by_blocks <- function(search, take, room, call) {
   values <- search$points$values
-  num_points <- nrow(values)
+  rows <- points_of_stage(nrow(values), search$stage %||% c(1, 1))
   request <- search$request
-  bar <- new_split_bar(request$progress, num_points, "Pairs")
+  bar <- new_split_bar(
+    request$progress, rows[[2]] - rows[[1]] + 1, "Pairs"
+  )
   on.exit(end_bar(bar))
   # A block is prepared together with all points after it.
   size <- if (request$backend == "cuda") 2^17 else 2^12
-  first <- 1
+  first <- rows[[1]]
   count <- 0
-  while (first <= num_points) {
-    last <- min(num_points, first + size - 1)
+  while (first <= rows[[2]]) {
+    last <- min(rows[[2]], first + size - 1)
     part <- edges_of_block(
       values, first, last, room,
       request_with_bar(request, bar, last - first + 1)

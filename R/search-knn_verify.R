@@ -123,6 +123,8 @@ facts_to_verify <- function(result, metric, sign, call = caller_env()) {
   has_record <- !is.null(facts)
   why <- if (!is_list && !is_graph && !inherits(result, "fsknn_nearest")) {
     "It is not the answer of one search for neighbours."
+  } else if (!is.null(attr(result, "stage", exact = TRUE))) {
+    "It is a stage of a search: combine all stages by {.fn rbind}."
   } else if (isTRUE(facts$outcomes)) {
     "Neighbours of an {.arg outcome} are not recomputed."
   } else if (has_record && !is.null(metric %||% sign)) {

@@ -42,6 +42,11 @@
 #'   They then need not fit in memory; `max_memory` limits the part in memory.
 #'   `NULL` (default) writes no file. It can't be combined with `subset`,
 #'   `BPPARAM`, `checkpoint` or `na = "pairwise"`.
+#' @param stage `NULL` (default) for all pairs, or `c(i, of)` for the i-th of
+#'   `of` parts with about equally many pairs (the *phases* of CoMet). The parts
+#'   may be searched by different processes or on different days. [rbind()]
+#'   combines them: see [rbind.fsknn_edges]. A part has the edges of consecutive
+#'   points `from`. It can't be combined with what `file` can't be.
 #' @param format The format of `file` (see [write_edges()]). The default is the
 #'   ending of `file`, such as `.csv` or `.csv.gz`.
 #'   * `"csv"`: the columns of the data frame with all digits.
@@ -62,12 +67,13 @@
 #'     alleles (see [metrics]).
 #'
 #'   The attribute `vertices` holds all points, including isolated ones.
-#'   [as_igraph()] makes an undirected graph of it.
+#'   [as_igraph()] makes an undirected graph of it. With `stage`, the attribute
+#'   `stage` has it.
 #'
 #'   With `file`, a list of class `fsknn_found_file` instead, with a print
 #'   method: `file`, `format`, `what` (`"edge"`), `count` (their number),
-#'   `metric`, `min_similarity` and `num_points`. The file is in the order of
-#'   the data frame, and has another name until it is complete.
+#'   `metric`, `min_similarity`, `num_points` and `stage`. The file is in the
+#'   order of the data frame, and has another name until it is complete.
 #' @section Errors:
 #' Errors are those of [knn_search()]. The pairs are counted before memory for
 #' them is allocated. If they do not fit in it, or exceed the 2^31 - 1 rows of a
@@ -85,22 +91,36 @@
 #' edges
 #' g <- as_igraph(edges, weight = "similarity")
 #' igraph::count_components(g)
+#'
+#' # in three parts
+#' parts <- lapply(1:3, function(i) {
+#'   threshold_graph(x, min_similarity = 0.7, stage = c(i, 3))
+#' })
+#' nrow(do.call(rbind, parts))
 threshold_graph <- function(x, min_similarity, metric = "pearson",
-                            sign = "signed", ..., subset = NULL, file = NULL,
-                            format = NULL) {
+                            sign = "signed", ..., subset = NULL, stage = NULL,
+                            file = NULL, format = NULL) {
   check_supplied(x)
   check_supplied(min_similarity)
   options <- verb_options("threshold_graph", ...)
   least <- check_similarity(min_similarity, options$metric)
   sink <- check_edge_file(file, format, least, subset, options)
+  stage <- check_pair_stage(stage, subset, options, sink)
   options <- options_for_bytes(options, sink, least, logical(), current_env())
   search <- new_search(x, options, subset = subset, as_edges = TRUE)
   search <- ask_within(search, 1 - least, similarity = least)
+  search$stage <- stage
   if (identical(sink$format, "comet_bytes")) {
     return(write_bytes_found(search, sink, "edge", 2, current_env()))
   }
   if (!is.null(sink)) {
     return(write_found_edges(search, sink))
+  }
+  if (!is.null(stage)) {
+    edges <- threshold_edges(find_stage_edges(search), search)
+    attr(edges, "min_similarity") <- least
+    attr(edges, "stage") <- stage
+    return(edges)
   }
   threshold_edges(run_search(search), search)
 }

@@ -1,18 +1,18 @@
-#' Combining the stages of a search for triples
+#' Combining the stages of a search for pairs or triples
 #'
-#' `rbind()` combines the results of [threshold_triples()] or
-#' [triple_histogram()] with `stage = c(1, of)`, `c(2, of)` and so on. The
+#' `rbind()` combines the results of [threshold_triples()],
+#' [triple_histogram()] or [threshold_graph()] with `stage = c(1, of)`, `c(2, of)` and so on. The
 #' stages may come from one process or from many. The result is that of one
 #' search without `stage`.
 #'
-#' Rows of triples, which have lost their stage, are bound as the rows of a
-#' plain data frame.
+#' Rows of triples or edges, which have lost their stage, are bound as the rows
+#' of a plain data frame (triples) or of edges.
 #'
-#' @param ... Triples of [threshold_triples()], or counts of
-#'   [triple_histogram()], of every stage of one search, in any order. For a
-#'   list of stages, use `do.call(rbind, stages)`.
+#' @param ... Triples of [threshold_triples()], counts of [triple_histogram()],
+#'   or edges of [threshold_graph()], of every stage of one search, in any
+#'   order. For a list of stages, use `do.call(rbind, stages)`.
 #' @param deparse.level Not used: from the generic.
-#' @returns The triples, or counts, of the whole search, `identical()` to those
+#' @returns The triples, counts or edges of the whole search, `identical()` to those
 #'   of a search without `stage`. A single result of a whole search is returned
 #'   as it is. For rows of triples, a data frame.
 #' @section Errors:
@@ -21,7 +21,7 @@
 #' * stages of different searches, if the points, metric, threshold, subset,
 #'   breaks or number of stages differ;
 #' * a stage that is missing or given twice.
-#' @seealso [threshold_triples()], [triple_histogram()]
+#' @seealso [threshold_triples()], [triple_histogram()], [threshold_graph()]
 #' @name rbind.fsknn_triples
 #' @method rbind fsknn_triples
 #' @export
@@ -78,10 +78,31 @@ rbind.fsknn_triple_histogram <- function(..., deparse.level = 1) {
   add_histograms(parts)
 }
 
-# Returns the record of the whole search: the seconds of all stages, if known.
+#' @rdname rbind.fsknn_triples
+#' @method rbind fsknn_edges
+#' @export
+rbind.fsknn_edges <- function(..., deparse.level = 1) {
+  parts <- unname(list(...))
+  stages <- lapply(parts, attr, "stage", exact = TRUE)
+  if (all(lengths(stages) == 0)) {
+    return(rbind.data.frame(...))
+  }
+  check_stages_of_one(parts, current_env())
+  parts <- parts[order(vapply(stages, `[[`, 1L, 1))]
+  edges <- do.call(rbind.data.frame, parts)
+  attributes(edges)[c("stage", "min_similarity")] <- NULL
+  attr(edges, "searched") <- searched_in_all(parts)
+  edges
+}
+
+# Returns the record of the whole search: the rows of all stages, and their
+# seconds, if known.
 searched_in_all <- function(parts) {
   all <- lapply(parts, searched_of)
   facts <- all[[1]]
+  if (!is.null(facts$num_rows)) {
+    facts$num_rows <- sum(vapply(all, `[[`, 1L, "num_rows"))
+  }
   seconds <- unlist(lapply(all, `[[`, "seconds"))
   facts$seconds <- if (length(seconds) == length(parts)) sum(seconds)
   new_searched(facts)
@@ -99,13 +120,15 @@ check_stages_of_one <- function(parts, call) {
       all(columns_of_triples(attr(part, "metric")) %in% names(part))
   }, NA))
   good <- of_stages && (all_triples ||
-    all(vapply(parts, is_triple_histogram, NA)))
+    all(vapply(parts, is_triple_histogram, NA)) ||
+    all(vapply(parts, inherits, NA, "fsknn_edges")))
   if (!good) {
     abort_argument(
       c(
         "All parts must be results of {.fn threshold_triples} with a
-         {.arg stage}, or all of {.fn triple_histogram}, and unchanged.",
-        i = "To bind rows of triples, use {.fn as.data.frame} first."
+         {.arg stage}, or all of {.fn triple_histogram}, or all of
+         {.fn threshold_graph}, and unchanged.",
+        i = "To bind rows, use {.fn as.data.frame} first."
       ),
       call
     )
@@ -113,8 +136,8 @@ check_stages_of_one <- function(parts, call) {
   facts <- Map(function(part, stage) {
     c(
       attributes(part)[
-        c("vertices", "metric", "min_similarity", "num_features", "subset",
-          "num_points")
+        c("vertices", "metric", "sign", "min_similarity", "num_features",
+          "subset", "num_points", "weighted", "num_covariates")
       ],
       if (is_triple_histogram(part)) as.list(part)[c("lower", "upper")],
       list(of = stage[[2]])

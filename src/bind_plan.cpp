@@ -66,7 +66,8 @@ std::string filter_words(const Request& request, const PlanInput& input) {
   switch (input.filter) {
     case FilterKind::none: return "";
     case FilterKind::table:
-      if (input.pairwise) return "8-bit integers";
+      if (input.pairwise)
+        return request.metric->table.copies > 1.0 ? "8-bit integers" : "bits";
       return cpu::multiplies_bytes(kernels) ? "8-bit integers" : words;
     case FilterKind::bits: return input.pairwise ? "" : "bits";
     case FilterKind::largest:

@@ -56,9 +56,10 @@ test_that("the CPU's filter is seen at work", {
 
 test_that("the filter's numbers are told, and their bits", {
   x <- random_matrix(300, 12)
-  bits_of <- function(x, metric = "pearson", ask = "auto", backend = "cpu") {
+  bits_of <- function(x, metric = "pearson", ask = "auto", ...) {
     rlang::with_options(
-      fsknn.instruction_set = ask, knn_search(x, 3, metric, backend = backend)
+      fsknn.instruction_set = ask,
+      knn_search(x, 3, metric, backend = "cpu", ...)
     )
     knn_stats()[c("filtered", "filter_form", "filter_bits")]
   }
@@ -73,6 +74,13 @@ test_that("the filter's numbers are told, and their bits", {
     bits_of(x * 10^rep_len(0:9, 300), "manhattan"), of("float32", 32L)
   )
   expect_identical(bits_of(x, "canberra"), of("none", 0L))
+  # Genotypes over common samples: DUO's counts are bits.
+  loci <- values_for(x, "duo")
+  loci[5, 3] <- NA
+  of_pairs <- lapply(c("duo", "ccc"), function(metric) {
+    bits_of(loci, metric, na = "pairwise")
+  })
+  expect_identical(of_pairs, list(of("bits", 1L), of("int8", 8L)))
   # The rows are near-duplicates, and the filter subtracts a centre.
   expect_identical(bits_of(1e6 + x, "cosine"), of("int16_centred", 16L))
   for (form in c("int8", "int16")) {

@@ -16,6 +16,7 @@
 #include "core/rows/masked_points.hpp"
 #include "core/rows/source.hpp"
 #include "core/search/plan.hpp"
+#include "cpu/filter/count_words.hpp"
 #include "cpu/kernels/kernels.hpp"
 #include "cpu/missing/masked_filter.hpp"
 #include "cpu/missing/masked_tables.hpp"
@@ -153,7 +154,9 @@ class MaskedPass {
   const PassCounts& counts() const { return counts_; }
   FilterNumbers numbers() const {
     if (!filtered_) return FilterNumbers::none;
-    return work_.rule.has_tables() ? FilterNumbers::int8 : FilterNumbers::int16;
+    return work_.rule.has_tables()
+               ? CountWords(work_.rule.terms().table).numbers
+               : FilterNumbers::int16;
   }
 
  private:

@@ -6,20 +6,11 @@
 #include "core/base/pieces.hpp"
 #include "core/contract/masked.hpp"
 #include "core/contract/table_numbers.hpp"
+#include "cpu/filter/count_words.hpp"
 #include "cpu/missing/masked_rounding.hpp"
 
 namespace fsknn {
 namespace cpu {
-namespace {
-
-/// The bits of a count.
-int width_of(const TableTerms& table) { return table.copies > 1.0 ? 8 : 1; }
-
-Product product_of(const TableTerms& table) {
-  return table.copies > 1.0 ? Product::count_dot : Product::common_bits;
-}
-
-}  // namespace
 
 bool masked_tables_filter(const TableTerms& table, std::int64_t num_features) {
   return table.copies > 0.0 &&
@@ -31,10 +22,10 @@ MaskedTableRows pack_masked_tables(const MaskedPoints& points,
                                    std::int64_t num_places, int num_threads,
                                    Progress* progress) {
   const std::int64_t n = points.size(), d = points.num_features;
-  const int width = width_of(table), of_step = 32 / width;
+  const CountWords packing(table);
   MaskedTableRows rows;
   rows.num_places = num_places;
-  rows.steps = (d + of_step - 1) / of_step;
+  rows.steps = packing.words(d);
   rows.counts = Buffer<std::int32_t>(num_places * rows.steps);
   rows.known = Buffer<std::int32_t>(num_places * rows.steps);
   rows.counted = Buffer<float>(num_places);
@@ -46,12 +37,11 @@ MaskedTableRows pack_masked_tables(const MaskedPoints& points,
     double sum = 0.0, samples = 0.0;
     for (std::int64_t step = 0; step < rows.steps; ++step) {
       std::uint32_t counts = 0, known = 0;
-      const std::int64_t end = std::min(d, (step + 1) * of_step);
-      for (std::int64_t f = step * of_step; f < end; ++f) {
+      const std::int64_t end = std::min(d, (step + 1) * packing.each());
+      for (std::int64_t f = step * packing.each(); f < end; ++f) {
         if (!has_value(row[f])) continue;
-        const int shift = static_cast<int>(f % of_step) * width;
-        counts |= static_cast<std::uint32_t>(row[f]) << shift;
-        known |= std::uint32_t{1} << shift;
+        counts |= packing.part(row[f], f);
+        known |= packing.part(1.0, f);
         sum += row[f];
         samples += 1.0;
       }
@@ -101,7 +91,7 @@ float masked_table_threshold(double distance, const TableTerms& table) {
 void MaskedTables::tile(std::int64_t row, std::int64_t column, int panels,
                         const float* row_threshold,
                         const float* column_threshold, std::uint64_t* keep) {
-  const Product product = product_of(terms_.table);
+  const Product product = CountWords(terms_.table).product;
   const auto panel = [](const MaskedTableRows& of,
                         const Buffer<std::int32_t>& words, std::int64_t place) {
     return words.data() + place / Tile::panel * Tile::panel * of.steps +

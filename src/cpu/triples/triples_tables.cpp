@@ -13,6 +13,7 @@
 #include "core/base/pieces.hpp"
 #include "core/contract/metrics.hpp"
 #include "core/contract/table_numbers.hpp"
+#include "cpu/filter/count_words.hpp"
 #include "cpu/filter/form_parts.hpp"
 #include "cpu/triples/triples.hpp"
 #include "cpu/triples/triples_apex.hpp"
@@ -36,9 +37,9 @@ class CountRows {
       : points(points),
         metric(metric_of(request, points)),
         table(metric.table),
-        product(table.copies == 1.0 ? Product::common_bits
-                                    : Product::count_dot),
-        steps((points.num_features + per_step() - 1) / per_step()),
+        packing(table),
+        product(packing.product),
+        steps(packing.words(points.num_features)),
         panels((points.size() + kTablePanel - 1) / kTablePanel),
         words_(panels * steps * kTablePanel),
         weight_(panels * kTablePanel) {
@@ -88,15 +89,12 @@ class CountRows {
   const PreparedPoints& points;
   const MetricEntry metric;
   const TableTerms& table;
+  const CountWords packing;
   const Product product;
   const std::int64_t steps;
   const std::int64_t panels;
 
  private:
-  std::int64_t per_step() const {
-    return product == Product::count_dot ? 4 : 32;
-  }
-
   void pack(std::int64_t place) {
     weight_[place] = 0.0f;
     if (place >= points.size()) return;
@@ -106,10 +104,9 @@ class CountRows {
                              place / kTablePanel * steps * kTablePanel +
                              place % kTablePanel;
     const double* const row = points.row(Place{place});
-    const std::int64_t each = per_step();
     for (std::int64_t f = 0; f < points.num_features; ++f)
-      to[f / each * kTablePanel] |= static_cast<std::int32_t>(
-          static_cast<std::uint32_t>(row[f]) << f % each * (32 / each));
+      to[packing.word_of(f) * kTablePanel] |=
+          static_cast<std::int32_t>(packing.part(row[f], f));
   }
 
   Buffer<std::int32_t> words_;

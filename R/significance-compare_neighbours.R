@@ -52,14 +52,14 @@
 #' **P-values.** All are (b + 1) / (B + 1), where b of the B permutations are at
 #' least as extreme as the data (Phipson and Smyth 2010).
 #'
-#' For a point, `lost` and `gained` are first divided by a standard error, in
-#' the data and in each permutation (a studentized statistic, DiCiccio and
-#' Romano 2017). Otherwise p-values would be too small if values have heavy
-#' tails. The standard error of a point is estimated from the influence of each
-#' sample on its `lost` (Devlin, Gnanadesikan and Kettenring 1975). All points
-#' are divided by the mean of theirs. Then both are standardised by the point's
-#' own mean and standard deviation, over all permutations and the observed
-#' value. The larger of the two counts.
+#' For a point, `lost` and `gained` are divided by a standard error, in the data
+#' and in each permutation. Such a studentized statistic (DiCiccio and Romano
+#' 2017) allows heavier tails. The standard error is the mean of those of all
+#' points. That of a point comes from the influence of each sample on its value
+#' (Devlin, Gnanadesikan and Kettenring 1975).
+#'
+#' Then both are standardised by the point's own mean and standard deviation,
+#' over all permutations and the observed value. The larger of the two counts.
 #' * `p_value`: b counts the permutations in which the point is as extreme.
 #' * `p_adjusted` controls the family-wise error rate. b counts the permutations
 #'   in which any point is as extreme (Westfall and Young 1993). Ranks in place

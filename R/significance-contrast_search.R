@@ -178,10 +178,10 @@ constant_in_either <- function(values, columns, at_risk) {
 }
 
 # Returns the statistics of permutations: lost_t and gained_t have a column for
-# each, and `means` of lost, gained and rbo are over all. `largest` has, for each permutation, the
-# largest difference of all edges. `edges_beyond` counts, for each observed
-# edge, the permutations that were at least as extreme at its point. `edges` is
-# from edges_of_contrast().
+# each, and `means` of lost, gained and rbo are over all. `largest` has, for
+# each permutation, the largest difference of all edges. `edges_beyond` counts,
+# for each observed edge, the permutations that were at least as extreme at its
+# point. `edges` is from edges_of_contrast().
 #
 # Permutations move samples to other groups. With covariates, `values` are
 # residuals, which move to the places of other samples. Groups and covariates
@@ -244,11 +244,12 @@ tied_within <- 1e-9
 
 # --- p-values ----------------------------------------------------------------
 
-# Returns p_value and p_adjusted of each point. Each statistic is standardised by
-# the point's own mean and standard deviation. These are over the observed value
-# and all permutations, so that none is special. The larger of the two counts. p_adjusted is family-wise,
-# by the most extreme point of each permutation. Ranks would not do: with more
-# points than permutations, the smallest p-value would always be 1 / (num + 1).
+# Returns p_value and p_adjusted of each point. Each statistic is standardised
+# by the point's own mean and standard deviation. These are over the observed
+# value and all permutations, so that none is special. The larger of the two
+# counts. p_adjusted is family-wise, by the most extreme point of each
+# permutation. Ranks would not do: with more points than permutations, the
+# smallest p-value would always be 1 / (num + 1).
 point_p_values <- function(observed, permuted) {
   sides <- lapply(c("lost_t", "gained_t"), function(side) {
     standardise_rows(cbind(observed[[side]], permuted[[side]]))

@@ -54,8 +54,7 @@ Rcpp::List cpp_pair_correlations(SEXP x, Rcpp::IntegerMatrix index,
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_list_variances(SEXP x, Rcpp::IntegerMatrix index,
                               Rcpp::NumericMatrix r,
-                              Rcpp::NumericMatrix towards,
-                              Rcpp::List request) {
+                              Rcpp::NumericMatrix towards, Rcpp::List request) {
   return bind::guarded([&] {
     const std::unique_ptr<Progress> progress = bind::r_progress(false);
     const bind::Question q(x, R_NilValue, request);

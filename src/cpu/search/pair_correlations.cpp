@@ -70,14 +70,15 @@ class PairWorker {
 template <class MakeWorker>
 void over_rows(std::int64_t rows, double operations, int num_threads,
                Progress* progress, MakeWorker make_worker) {
-  run_pieces(
-      (rows + kBlock - 1) / kBlock, useful_threads(num_threads, operations),
-      {progress, 0.0, 1.0}, make_worker,
-      [&](auto& worker, std::int64_t block) {
-        const std::int64_t end = std::min(rows, (block + 1) * kBlock);
-        for (std::int64_t row = block * kBlock; row < end; ++row) worker(row);
-      },
-      [](auto&) {});
+  run_pieces((rows + kBlock - 1) / kBlock,
+             useful_threads(num_threads, operations), {progress, 0.0, 1.0},
+             make_worker,
+             [&](auto& worker, std::int64_t block) {
+               const std::int64_t end = std::min(rows, (block + 1) * kBlock);
+               for (std::int64_t row = block * kBlock; row < end; ++row)
+                 worker(row);
+             },
+             [](auto&) {});
 }
 
 /// Adds the influence of each sample on factor * atanh(r), where u and v have

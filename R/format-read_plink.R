@@ -59,7 +59,8 @@
 #'   elements are data frames:
 #'   * `x$variants`, a row for each SNP: `name`, `chromosome`, `position`, `a1`
 #'     and `a2` (alleles), `cm` (genetic distance), and `id` (the name in the
-#'     `.bim` file). It is `vertices` for [as_igraph()] and [write_edges()].
+#'     `.bim` file). It is `vertices` for [as_igraph()], [write_edges()]
+#'     and `as.data.frame()` of edges.
 #'   * `x$samples`, a row for each sample: `name`, `sex` (`"male"`, `"female"`
 #'     or `NA`), `phenotype`, `family`, `individual`, `father` and `mother`. A
 #'     phenotype of -9 is `NA`, and so is 0 if all phenotypes are -9, 0, 1 or 2.
@@ -121,11 +122,8 @@
 #' head(edges)
 #'
 #' # with the place of each SNP
-#' place <- function(names) {
-#'   at <- match(names, x$variants$name)
-#'   paste(x$variants$chromosome[at], x$variants$position[at], sep = ":")
-#' }
-#' head(data.frame(edges, from_at = place(edges$from), to_at = place(edges$to)))
+#' place <- x$variants[c("name", "chromosome", "position")]
+#' head(as.data.frame(edges, vertices = place))
 #' g <- as_igraph(edges, vertices = x$variants)
 #' unlink(folder, recursive = TRUE)
 read_plink <- function(file, ..., allele = c("A1", "A2"), bim = NULL,

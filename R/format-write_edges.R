@@ -93,7 +93,8 @@
 #'   of `file`, which is the name of the format.
 #' @param ... Must be empty.
 #' @param vertices A data frame with more columns about the points, such as gene
-#'   symbols, which are written to the file. Its column `name` must hold the
+#'   symbols. A CSV file and `as.data.frame()` get each column for both ends,
+#'   such as `from_symbol` and `to_symbol`. Its column `name` must hold the
 #'   name of each point, in any order; other rows are ignored. If `edges` has
 #'   lost its vertices, give all points in order, as in [as_igraph()]. A vector
 #'   of names is then enough.
@@ -112,7 +113,8 @@
 #' @param form For triples only: `"bipartite"` (default) or `"clique"`, as for
 #'   [as_igraph()].
 #'
-#' @returns `write_edges()`: `file`, invisibly. `read_edges()`: a data frame
+#' @returns `as.data.frame()`: the edges as a plain data frame, with the columns
+#'   of `vertices`. `write_edges()`: `file`, invisibly. `read_edges()`: a data frame
 #'   with the columns `from`, `to`, for triples `third` (integer, from 1), and
 #'   `similarity` (double), in the order of the file. With `alleles`, there is a
 #'   row for each entry of a table. The column `alleles` (a factor) has its
@@ -147,6 +149,8 @@
 #' rownames(x) <- paste0("probe", 1:100)
 #' edges <- knn_graph(x, k = 3, backend = "cpu")
 #' genes <- data.frame(name = rownames(x), symbol = rep(c("CD3D", "RPL3"), 50))
+#'
+#' head(as.data.frame(edges, vertices = genes), 3)
 #'
 #' file <- tempfile(fileext = ".csv")
 #' write_edges(edges, file, vertices = genes)
@@ -311,6 +315,21 @@ add_vertex_columns <- function(vertices, more, call = caller_env()) {
 
 write_edges_csv <- function(edges, file, path, vertices, digits,
                             call = caller_env()) {
+  columns <- columns_with_vertices(edges, vertices, call)
+  # As in write.csv(), text is quoted and dates are not.
+  quoted <- vapply(columns, function(x) {
+    is.character(x) || is.factor(x) || is.raw(x)
+  }, NA)
+  columns <- lapply(columns, plain_attribute)
+  columns[quoted] <- lapply(columns[quoted], csv_quoted)
+  write_whole_file(file, path, call = call, write = function(put) {
+    put(paste(csv_quoted(names(columns)), collapse = ","))
+    put_csv_rows(put, columns, digits)
+  })
+}
+
+# Returns the columns of edges or triples, and those of `vertices` for each end.
+columns_with_vertices <- function(edges, vertices, call) {
   columns <- as.list(edges)
   check_plain_columns(edges, "edges", character(), call)
   ends <- c("from", "to", if (is_triples(edges)) "third")
@@ -341,16 +360,29 @@ write_edges_csv <- function(edges, file, path, vertices, digits,
       }
     }
   }
-  # As in write.csv(), text is quoted and dates are not.
-  quoted <- vapply(columns, function(x) {
-    is.character(x) || is.factor(x) || is.raw(x)
-  }, NA)
-  columns <- lapply(columns, plain_attribute)
-  columns[quoted] <- lapply(columns[quoted], csv_quoted)
-  write_whole_file(file, path, call = call, write = function(put) {
-    put(paste(csv_quoted(names(columns)), collapse = ","))
-    put_csv_rows(put, columns, digits)
-  })
+  columns
+}
+
+#' @param x For `as.data.frame()`: edges or triples.
+#' @param row.names,optional Not used: arguments of the generic.
+#' @method as.data.frame fsknn_edges
+#' @rdname write_edges
+#' @export
+as.data.frame.fsknn_edges <- function(x, row.names = NULL, optional = FALSE,
+                                      ..., vertices = NULL) {
+  if (is.null(vertices)) {
+    return(NextMethod())
+  }
+  frame_with_vertices(x, vertices, current_env())
+}
+
+frame_with_vertices <- function(x, vertices, call) {
+  check_column_names(vertices, "vertices", call = call)
+  vertices <- add_vertex_columns(attr(x, "vertices"), vertices, call)
+  structure(
+    columns_with_vertices(x, vertices, call), class = "data.frame",
+    row.names = .set_row_names(nrow(x))
+  )
 }
 
 # Text in `columns` is written unchanged, and NA as NA.

@@ -36,10 +36,14 @@ as_triple_rows <- function(result, triples) {
 
 # data.frame() calls this method, too, and passes further arguments.
 #' @method as.data.frame fsknn_triples
+#' @rdname write_edges
 #' @export
 as.data.frame.fsknn_triples <- function(x, row.names = NULL, optional = FALSE,
-                                        ...) {
+                                        ..., vertices = NULL) {
   check_unused(row.names, optional)
+  if (!is.null(vertices)) {
+    return(frame_with_vertices(x, vertices, current_env()))
+  }
   attributes(x)[triple_attributes] <- NULL
   class(x) <- "data.frame"
   x

@@ -70,6 +70,30 @@ test_that("CSV holds what is known of both ends", {
   expect_identical(back$to_symbol, c("HLA, \"DR\"", "RPL3", "RPL3"))
 })
 
+test_that("a data frame holds what is known of both ends", {
+  edges <- test_edges()
+  frame <- as.data.frame(edges, vertices = annotation())
+  expect_identical(class(frame), "data.frame")
+  expect_identical(as.list(frame)[names(edges)], as.list(edges)[names(edges)])
+  expect_identical(frame$from_symbol, c("RPL3", "HLA, \"DR\"", NA))
+  expect_identical(frame$to_symbol, c("HLA, \"DR\"", "RPL3", "RPL3"))
+  expect_identical(class(as.data.frame(edges)), "data.frame")
+  expect_identical(data.frame(edges, more = 1:3)$more, 1:3)
+  x <- rbind(diag(3), 1)[, c(1:3, 1:3)]
+  rownames(x) <- letters[1:4]
+  triples <- threshold_triples(x, 0)
+  frame <- as.data.frame(
+    triples, vertices = data.frame(name = letters[4:1], place = 4:1)
+  )
+  for (end in c("from", "to", "third")) {
+    expect_identical(letters[frame[[paste0(end, "_place")]]], triples[[end]])
+  }
+  expect_messages({
+    as.data.frame(edges, vertices = data.frame(name = "d", place = 1))
+    as.data.frame(edges, vertices = 1:4)
+  })
+})
+
 test_that("a graph without edges is written without any", {
   local_folder()
   none <- test_edges()[0, ]

@@ -52,14 +52,15 @@
 #' **P-values.** All are (b + 1) / (B + 1), where b of the B permutations are at
 #' least as extreme as the data (Phipson and Smyth 2010).
 #'
-#' For a point, `lost` and `gained` are divided by a standard error, in the data
-#' and in each permutation. Such a studentized statistic (DiCiccio and Romano
-#' 2017) allows heavier tails. The standard error is the mean of those of all
-#' points. That of a point comes from the influence of each sample on its value
-#' (Devlin, Gnanadesikan and Kettenring 1975).
+#' `lost`, `gained` and `change` are divided by a standard error, in the data and
+#' in each permutation. Such a studentized statistic (DiCiccio and Romano 2017)
+#' allows heavier tails. The standard error is one number for all points (or all
+#' edges): the mean of theirs. That of a point or an edge comes from the
+#' influence of each sample on it (Devlin, Gnanadesikan and Kettenring 1975).
 #'
-#' Then both are standardised by the point's own mean and standard deviation,
-#' over all permutations and the observed value. The larger of the two counts.
+#' For a point, `lost` and `gained` are then standardised by its own means and
+#' standard deviations, over all permutations and the observed value. The larger
+#' of the two counts.
 #' * `p_value`: b counts the permutations in which the point is as extreme.
 #' * `p_adjusted` controls the family-wise error rate. b counts the permutations
 #'   in which any point is as extreme (Westfall and Young 1993). Ranks in place
@@ -267,7 +268,7 @@
 #'   unadjusted), and then by `lost` or `gained`. It needs ggplot2.
 #'
 #'   With permutations, the values for the p-values take 16 bytes of memory for
-#'   each point and permutation.
+#'   each point and permutation, and 16 bytes for each value of a group.
 #' @inheritSection knn_search Errors
 #' @references
 #' Devlin SJ, Gnanadesikan R, Kettenring JR (1975). Robust estimation and
@@ -510,7 +511,11 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
         values <- restore(values)
       }
     }
-    permuted <- permuted_contrasts(values, labels, drawn, task, edges, call)
+    change_t <- abs(edges$change) / found$error
+    permuted <- permuted_contrasts(
+      values, labels, drawn, task, list(from = edges$from, change_t = change_t),
+      call
+    )
     of_points <- point_p_values(found$points, permuted)
     expected <- permuted$means
     expected[is.na(points$rbo) | is.nan(expected)] <- NA
@@ -520,7 +525,7 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
     points$p_value <- of_points$p_value
     points$p_adjusted <- of_points$p_adjusted
     edges$p_value <- permutation_p(permuted$edges_beyond, ncol(drawn))
-    edges$p_adjusted <- p_of_largest(abs(edges$change), permuted$largest)
+    edges$p_adjusted <- p_of_largest(change_t, permuted$largest)
   }
   names <- search$points$names
   if (!is.null(names)) {

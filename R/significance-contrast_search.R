@@ -42,8 +42,8 @@ rows_at_risk <- function(values, fewest) {
 # `points` is a handle, or values. `labels` is 1 or 2 for each feature. With
 # covariates, a sample has those of sample `place`. Returns `groups` and
 # `points`, the value of cpp_contrast_points() with `lost` and `gained` of
-# fall_of_lists(), and if p-values are wanted, with both in standard errors
-# (lost_t, gained_t). Each group has its lists (index) and the correlations of
+# fall_of_lists(). If p-values are wanted, these and `largest` are also in
+# standard errors (lost_t, gained_t, largest_t); `error` is that of edges. Each group has its lists (index) and the correlations of
 # their pairs, in the group itself (own) and in the other (other).
 contrast_of <- function(points, values, labels, task, call,
                         place = seq_along(labels)) {
@@ -65,7 +65,7 @@ contrast_of <- function(points, values, labels, task, call,
     list(
       index = found$index, own = found$correlation,
       towards = towards_near(found$correlation, task$request$sign),
-      variance = 0
+      variance = 0, of_pairs = 0
     )
   })
   # The first group comes first, because the points are still prepared for the
@@ -91,10 +91,15 @@ contrast_of <- function(points, values, labels, task, call,
   points$lost <- fall_of_lists(groups[[1]])
   points$gained <- fall_of_lists(groups[[2]])
   if (task$tested) {
-    points$lost_t <- studentize_fall(points$lost, groups[[1]]$variance)
-    points$gained_t <- studentize_fall(points$gained, groups[[2]]$variance)
+    points$lost_t <- points$lost / mean_error(groups[[1]]$variance)
+    points$gained_t <- points$gained / mean_error(groups[[2]]$variance)
+    error <- mean_error(c(groups[[1]]$of_pairs, groups[[2]]$of_pairs))
+    points$largest_t <- points$largest / error
   }
-  list(groups = groups, skip = skip, points = points)
+  list(
+    groups = groups, skip = skip, points = points,
+    error = if (task$tested) error
+  )
 }
 
 # Returns for each point how much nearer the pairs of this group's lists are
@@ -122,19 +127,21 @@ add_variances <- function(groups, at, points, requests, call) {
   for (group in 1:2) {
     of <- groups[[group]]
     r <- if (group == at) of$own else of$other
-    groups[[group]]$variance <- of$variance + in_core(
+    found <- in_core(
       cpp_list_variances(points, of$index, r, of$towards, requests[[at]]), call
-    )$variance
+    )
+    groups[[group]]$variance <- of$variance + found$variance
+    groups[[group]]$of_pairs <- of$of_pairs + found$pairs
   }
   groups
 }
 
-# Returns changes in units of their standard error: one for all points, the mean
-# of theirs. A point's own is known from few samples, and it is large in a
-# module, which would hide that the module dissolves.
-studentize_fall <- function(fall, variance) {
+# Returns one standard error for all points (or pairs), the mean of theirs. A
+# point's own is known from few samples, and it is large in a module, which would
+# hide that the module dissolves.
+mean_error <- function(variance) {
   error <- mean(sqrt(variance), na.rm = TRUE)
-  if (error > 0) fall / error else fall
+  if (error > 0) error else 1
 }
 
 request_within <- function(columns, task, skip, design = NULL) {
@@ -203,7 +210,7 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
     edges_beyond = integer(length(edges$from))
   )
   sums <- counts <- matrix(0, task$num_points, 3)
-  beyond <- abs(edges$change) - tied_within
+  beyond <- edges$change_t - tied_within
   for (at in seq_len(num)) {
     place <- drawn[, at]
     now <- if (by_stratum) {
@@ -219,11 +226,11 @@ permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
     there <- !is.na(values_now)
     sums <- sums + replace(values_now, !there, 0)
     counts <- counts + there
-    found$largest[[at]] <- max(now$largest, -Inf, na.rm = TRUE)
+    found$largest[[at]] <- max(now$largest_t, -Inf, na.rm = TRUE)
     # A point without a list in this permutation counts as at least as extreme.
-    now$largest[is.na(now$largest)] <- Inf
+    now$largest_t[is.na(now$largest_t)] <- Inf
     found$edges_beyond <- found$edges_beyond +
-      (now$largest[edges$from] >= beyond)
+      (now$largest_t[edges$from] >= beyond)
     step_bar(bar, 1)
   }
   found$means <- sums / counts

@@ -49,8 +49,8 @@ Rcpp::List cpp_pair_correlations(SEXP x, Rcpp::IntegerMatrix index,
 }
 
 // The variance of each point's mean of `towards` z over the lists of the point
-// and of its neighbours: see cpu::list_variances(). r: of the pairs of `index`,
-// as cpp_pair_correlations() returns it.
+// and of its neighbours, and of each pair's z: see cpu::list_variances(). r: of
+// the pairs of `index`, as cpp_pair_correlations() returns it.
 // [[Rcpp::export(rng = false)]]
 Rcpp::List cpp_list_variances(SEXP x, Rcpp::IntegerMatrix index,
                               Rcpp::NumericMatrix r,
@@ -60,10 +60,12 @@ Rcpp::List cpp_list_variances(SEXP x, Rcpp::IntegerMatrix index,
     const bind::Question q(x, R_NilValue, request);
     const cpu::ExactPoints exact(q.request, *q.points, progress.get());
     Rcpp::NumericVector variances(Rcpp::no_init(index.nrow()));
+    Rcpp::NumericMatrix of_pairs(Rcpp::no_init(index.nrow(), index.ncol()));
     cpu::list_variances(exact, {lists_of(index), r.begin(), towards.begin()},
-                        q.request.num_threads, progress.get(),
+                        q.request.num_threads, progress.get(), of_pairs.begin(),
                         variances.begin());
-    return Rcpp::List::create(Rcpp::_["variance"] = variances);
+    return Rcpp::List::create(Rcpp::_["variance"] = variances,
+                              Rcpp::_["pairs"] = of_pairs);
   });
 }
 

@@ -57,35 +57,51 @@ naive_contrast <- function(x, groups, k, p = 0.9, method = "pearson",
   points
 }
 
-# lost and gained in standard errors: see studentize_fall().
+# lost, gained and the largest change of an edge in standard errors. These are
+# means over points, or over the edges of both graphs.
 naive_studentized <- function(x, groups, points, k) {
   parts <- lapply(split(seq_len(ncol(x)), groups), function(at) x[, at])
   of <- lapply(parts, naive_lists, k)
-  in_errors <- function(fall, one, two) {
-    variance <- naive_variance(of[[one]], of[[two]], parts[[one]], parts[[two]])
-    fall / mean(sqrt(variance))
+  fall <- function(one, two) {
+    function(r) {
+      both <- Map(function(group, r) {
+        group$r <- r
+        group
+      }, of, r)
+      naive_fall(both[[one]], both[[two]], "signed")
+    }
   }
-  points$lost <- in_errors(points$lost, 1, 2)
-  points$gained <- in_errors(points$gained, 2, 1)
+  error <- function(statistic) mean(sqrt(naive_variance(statistic, parts)))
+  points$lost <- points$lost / error(fall(1, 2))
+  points$gained <- points$gained / error(fall(2, 1))
+  points$largest <- points$largest / error(function(r) {
+    unlist(lapply(of, function(group) {
+      pairs <- cbind(c(row(group$index)), c(group$index))
+      atanh(r[[2]][pairs]) - atanh(r[[1]][pairs])
+    }))
+  })
   points
 }
 
-# Follows the infinitesimal jackknife: the squares of what a small change of the
-# weight of each sample does to naive_fall().
-naive_variance <- function(own, other, x_own, x_other) {
+# Follows the infinitesimal jackknife: the sum over samples of the squares of
+# what a small change of a sample's weight does to a statistic of the matrices
+# of correlations.
+naive_variance <- function(statistic, parts) {
   step <- 1e-4
-  squares <- function(x, of, fall) {
-    rowSums(vapply(seq_len(ncol(x)), function(sample) {
-      moved <- vapply(c(-step, step), function(by) {
+  r <- lapply(parts, function(x) stats::cor(t(x)))
+  of_group <- lapply(seq_along(parts), function(group) {
+    x <- parts[[group]]
+    slopes <- vapply(seq_len(ncol(x)), function(sample) {
+      moved <- lapply(c(-step, step), function(by) {
         weights <- replace(rep(1, ncol(x)), sample, 1 + by)
-        of$r <- stats::cov.wt(t(x), weights / sum(weights), cor = TRUE)$cor
-        fall(of)
-      }, double(nrow(x)))
-      ((moved[, 2] - moved[, 1]) / (2 * step))^2
-    }, double(nrow(x))))
-  }
-  squares(x_own, own, function(of) naive_fall(of, other, "signed")) +
-    squares(x_other, other, function(of) naive_fall(own, of, "signed"))
+        r[[group]] <- stats::cov.wt(t(x), weights / sum(weights), TRUE)$cor
+        statistic(r)
+      })
+      (moved[[2]] - moved[[1]]) / (2 * step)
+    }, statistic(r))
+    rowSums(slopes^2)
+  })
+  of_group[[1]] + of_group[[2]]
 }
 
 # Follows the definition: how much nearer the listed neighbours are in their own
@@ -274,6 +290,7 @@ test_that("permutations search again, and p-values are by definition", {
         tolerance = 1e-9
       )
     }
+    observed$largest <- naive_contrast(data$x, data$groups, 4)$largest
     in_errors <- c(
       list(naive_studentized(data$x, data$groups, observed, 4)),
       lapply(1:30, function(at) {
@@ -300,16 +317,18 @@ test_that("permutations search again, and p-values are by definition", {
       adjusted(vapply(extreme[, 1], function(one) mean(most >= one - 1e-9), 0)),
       tolerance = 1e-12
     )
-    largest <- vapply(permuted, `[[`, double(24), "largest")
+    largest <- vapply(in_errors[-1], `[[`, double(24), "largest")
     edges <- found$edges
+    change <- abs(edges$change) *
+      (in_errors[[1]]$largest / observed$largest)[[1]]
     expect_equal(
       edges$p_value,
-      adjusted(rowMeans(largest[edges$from, ] >= abs(edges$change) - 1e-9)),
+      adjusted(rowMeans(largest[edges$from, ] >= change - 1e-9)),
       tolerance = 1e-12
     )
     expect_equal(
       edges$p_adjusted,
-      adjusted(vapply(abs(edges$change), function(one) {
+      adjusted(vapply(change, function(one) {
         mean(apply(largest, 2, max) >= one - 1e-9)
       }, 0)),
       tolerance = 1e-12

@@ -82,13 +82,19 @@ void over_rows(std::int64_t rows, double operations, int num_threads,
 }
 
 /// Adds the influence of each sample on factor * atanh(r), where u and v have
-/// length 1 and product r.
-void add_influence(const double* u, const double* v, double r, double factor,
-                   std::int64_t size, double* out) {
+/// length 1 and product r. Returns the sum of its squares.
+double add_influence(const double* u, const double* v, double r, double factor,
+                     std::int64_t size, double* out) {
   // atanh() is not steeper where fisher_z() is capped.
   const double slope = factor / std::max(1.0 - r * r, 2e-12);
-  for (std::int64_t i = 0; i < size; ++i)
-    out[i] += slope * (u[i] * v[i] - 0.5 * r * (u[i] * u[i] + v[i] * v[i]));
+  double squares = 0.0;
+  for (std::int64_t i = 0; i < size; ++i) {
+    const double one =
+        slope * (u[i] * v[i] - 0.5 * r * (u[i] * u[i] + v[i] * v[i]));
+    out[i] += one;
+    squares += one * one;
+  }
+  return squares;
 }
 
 }  // namespace
@@ -105,7 +111,8 @@ void pair_correlations(const ExactPoints& exact, const ListMatrix& pairs,
 }
 
 void list_variances(const ExactPoints& exact, const ListMeans& means,
-                    int num_threads, Progress* progress, double* out) {
+                    int num_threads, Progress* progress, double* of_pairs,
+                    double* out) {
   const ListMatrix& pairs = means.pairs;
   const std::int64_t rows = pairs.rows, width = exact.points.padded;
   const double k = static_cast<double>(pairs.k);
@@ -135,10 +142,13 @@ void list_variances(const ExactPoints& exact, const ListMeans& means,
       for (std::int64_t rank = 0; rank < pairs.k; ++rank) {
         const std::int64_t at = pairs.at(row, rank);
         const std::int32_t other = pairs.point(row, rank);
+        of_pairs[at] = std::numeric_limits<double>::quiet_NaN();
         if (other < 0 || std::isnan(means.r[at])) continue;
-        add_influence(unit.data() + row * width, unit.data() + other * width,
-                      means.r[at], means.towards[at] / k, width,
-                      influence.data() + row * width);
+        of_pairs[at] = k * k *
+                       add_influence(unit.data() + row * width,
+                                     unit.data() + other * width, means.r[at],
+                                     means.towards[at] / k, width,
+                                     influence.data() + row * width);
       }
     };
   });

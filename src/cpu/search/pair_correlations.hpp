@@ -30,8 +30,10 @@ struct ListMeans {
 /// mean over the lists of its neighbours. It is the sum over samples of the
 /// squared influence of each on that mean (the influence function of r:
 /// Devlin, Gnanadesikan and Kettenring 1975). NaN for rows without a list.
+/// of_pairs: [rows x k] the variance of each pair's z.
 void list_variances(const ExactPoints& exact, const ListMeans& means,
-                    int num_threads, Progress* progress, double* out);
+                    int num_threads, Progress* progress, double* of_pairs,
+                    double* out);
 
 }  // namespace cpu
 }  // namespace fsknn

@@ -52,9 +52,9 @@
 #' **P-values.** All are (b + 1) / (B + 1), where b of the B permutations are at
 #' least as extreme as the data (Phipson and Smyth 2010).
 #'
-#' `lost`, `gained` and `change` are divided by a standard error, in the data and
-#' in each permutation. Such a studentized statistic (DiCiccio and Romano 2017)
-#' allows heavier tails. The standard error is one number for all points (or all
+#' `lost`, `gained` and `change` are divided by a standard error, in the data
+#' and in each permutation. Such a studentized statistic (DiCiccio and Romano
+#' 2017) allows heavier tails. The standard error is one number for all points (or all
 #' edges): the mean of theirs. That of a point or an edge comes from the
 #' influence of each sample on it (Devlin, Gnanadesikan and Kettenring 1975).
 #'
@@ -267,8 +267,8 @@
 #'   points that changed most. They are ordered by p-value (adjusted, then
 #'   unadjusted), and then by `lost` or `gained`. It needs ggplot2.
 #'
-#'   With permutations, the values for the p-values take 16 bytes of memory for
-#'   each point and permutation, and 16 bytes for each value of a group.
+#'   P-values need 16 bytes of memory for each point and permutation, and 16
+#'   bytes for each value of a group.
 #' @inheritSection knn_search Errors
 #' @references
 #' Devlin SJ, Gnanadesikan R, Kettenring JR (1975). Robust estimation and

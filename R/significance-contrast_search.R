@@ -137,7 +137,7 @@ add_variances <- function(groups, at, points, requests, call) {
 }
 
 # Returns one standard error for all points (or pairs), the mean of theirs. A
-# point's own is known from few samples, and it is large in a module, which would
+# point's own is known from few samples, and it is large in a module. So it would
 # hide that the module dissolves.
 mean_error <- function(variance) {
   error <- mean(sqrt(variance), na.rm = TRUE)

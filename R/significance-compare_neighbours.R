@@ -54,8 +54,8 @@
 #'
 #' `lost`, `gained` and `change` are divided by a standard error, in the data
 #' and in each permutation. Such a studentized statistic (DiCiccio and Romano
-#' 2017) allows heavier tails. The standard error is one number for all points (or all
-#' edges): the mean of theirs. That of a point or an edge comes from the
+#' 2017) allows heavier tails. The standard error is one number for all points
+#' (or all edges): the mean of theirs. That of a point or an edge comes from the
 #' influence of each sample on it (Devlin, Gnanadesikan and Kettenring 1975).
 #'
 #' For a point, `lost` and `gained` are then standardised by its own means and

@@ -370,6 +370,7 @@ columns_with_vertices <- function(edges, vertices, call) {
 #' @export
 as.data.frame.fsknn_edges <- function(x, row.names = NULL, optional = FALSE,
                                       ..., vertices = NULL) {
+  check_unused(row.names, optional)
   if (is.null(vertices)) {
     return(NextMethod())
   }

@@ -344,12 +344,22 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
   search <- check_group_values(
     search, labels, taken$names, constant, designs
   )
-  drawn <- NULL
+  drawn <- free <- NULL
   if (!is.null(permutations)) {
     check_not_protecting(search$covariates, current_env())
-    relabelled <- relabel_groups(
-      labels, taken, samples, designs, permutations
-    )
+    if (!is.null(designs) && is.null(taken$unit)) {
+      free <- free_residuals(
+        search$points$values, labels, designs, taken$strata[samples],
+        search$options$weights, current_env()
+      )
+    }
+    relabelled <- if (is.null(free)) {
+      relabel_groups(labels, taken, samples, designs, permutations)
+    } else {
+      relabel_groups(
+        free$labels, free, seq_along(free$labels), NULL, permutations
+      )
+    }
     drawn <- relabelled$drawn
     taken$relabelled <- relabelled$facts
   }
@@ -362,7 +372,9 @@ compare_neighbours <- function(x, groups = NULL, k = 20, metric = "pearson",
     )
   }
   tell_contrast(search, labels)
-  contrast_groups(search, labels, taken, drawn, persistence, samples, designs)
+  contrast_groups(
+    search, labels, taken, drawn, persistence, samples, designs, free
+  )
 }
 
 # Residuals of ranks keep a part of an effect, which may differ between groups.
@@ -480,10 +492,10 @@ tell_contrast <- function(search, labels, call = caller_env()) {
 }
 
 contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
-                            designs, call = caller_env()) {
+                            designs, free, call = caller_env()) {
   values <- search$points$values
   weights <- search$options$weights
-  fewest <- fewest_in_groups(labels, drawn)
+  fewest <- fewest_in_groups(labels, if (is.null(free)) drawn)
   task <- new_contrast_task(
     search, fewest, persistence, designs, !is.null(drawn)
   )
@@ -494,22 +506,20 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
   edges <- edges_of_contrast(found$groups)
   points <- points_of_contrast(found$points, search)
   if (!is.null(drawn)) {
-    strata <- taken$strata[samples]
-    kind <- search$options$weighting$kind
-    values <- if (is.null(designs)) {
-      standardise_groups(values, labels, strata, weights, kind)
+    if (is.null(free)) {
+      values <- values_to_permute(
+        search, labels, taken, samples, designs, taken$strata[samples]
+      )
     } else {
-      residuals_of_groups(values, labels, designs, strata, weights, kind)
-    }
-    if (taken$relabelled$kind == "units") {
-      restore <- function(values) {
-        restore_units(values, taken$unit[samples], strata, weights, designs)
-      }
-      if (is.list(values)) {
-        values$residuals <- restore(values$residuals)
-      } else {
-        values <- restore(values)
-      }
+      # With their negatives, the mean is 0 in any group.
+      values <- cbind(free$values, -free$values)
+      labels <- rep(free$labels, 2)
+      drawn <- rbind(drawn, drawn + nrow(drawn))
+      task[c("designs", "weights")] <- list(NULL)
+      task$at_risk <- rows_at_risk(values, min(tabulate(labels, 2)))
+      # The same correlations, and standard errors that compare to those of
+      # permutations.
+      found <- contrast_of(values, values, labels, task, call)
     }
     change_t <- abs(edges$change) / found$error
     permuted <- permuted_contrasts(
@@ -549,6 +559,29 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
     class = "fsknn_contrast"
   )
   with_searched(contrast, search)
+}
+
+values_to_permute <- function(search, labels, taken, samples, designs, strata) {
+  values <- search$points$values
+  weights <- search$options$weights
+  kind <- search$options$weighting$kind
+  values <- if (is.null(designs)) {
+    standardise_groups(values, labels, strata, weights, kind)
+  } else {
+    residuals_of_groups(values, labels, designs, strata, weights, kind)
+  }
+  if (taken$relabelled$kind != "units") {
+    return(values)
+  }
+  restore <- function(values) {
+    restore_units(values, taken$unit[samples], strata, weights, designs)
+  }
+  if (is.list(values)) {
+    values$residuals <- restore(values$residuals)
+    values
+  } else {
+    restore(values)
+  }
 }
 
 points_of_contrast <- function(found, search) {

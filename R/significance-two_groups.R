@@ -193,8 +193,7 @@ check_can_change <- function(labels, strata, call) {
   if (is.null(strata)) {
     return(invisible())
   }
-  mixed <- tapply(labels, strata, function(of) length(unique(of)) > 1)
-  if (!any(mixed)) {
+  if (!can_change(labels, strata)) {
     abort_argument(
       c(
         "One of {.arg strata} at least must have samples of both groups.",
@@ -203,6 +202,10 @@ check_can_change <- function(labels, strata, call) {
       call
     )
   }
+}
+
+can_change <- function(labels, strata) {
+  any(tapply(labels, strata, function(of) length(unique(of)) > 1))
 }
 
 # Returns list(drawn, facts): see relabellings().
@@ -233,21 +236,27 @@ tell_few_in_strata <- function(labels, strata) {
     return(invisible())
   }
   sizes <- table(strata, labels)
-  if (sum(sizes[, 1] * sizes[, 2] / rowSums(sizes)) >= fewest_in_strata) {
-    return(invisible())
-  }
-  cli::cli_inform(
-    c(
+  too_few <- sum(sizes[, 1] * sizes[, 2] / rowSums(sizes)) < fewest_in_strata
+  # What is left of the samples to compare the groups' spreads.
+  left <- 1 - sum(sizes > 0) / length(labels)
+  if (too_few) {
+    cli::cli_inform(
       "P-values may be too small, because few samples of both groups are in the
        same of {.arg strata}.",
-      i = "With {.code adjust = ~ 1}, correlations are within strata, and
-           p-values are not too small."
-    ),
-    class = "fsknn_few_in_strata"
-  )
+      class = "fsknn_few_in_strata"
+    )
+  } else if (left < least_left_in_strata) {
+    cli::cli_inform(
+      "P-values of points are too small if the groups' spreads differ, because
+       the {.arg strata} are small.",
+      class = "fsknn_few_in_strata"
+    )
+  }
 }
 
 fewest_in_strata <- 3
+
+least_left_in_strata <- 0.75
 
 fewest_in_group <- 3L
 
@@ -308,19 +317,38 @@ standardise_groups <- function(values, labels, strata = NULL, weights = NULL,
   }
   moved <- without(array(1, dim(values)))
   level <- weighted_by(strata, weights, moved)
-  spreads <- group_spreads(moved - level, labels, strata, weights, counts)
   if (max(strata) == 1) {
+    spreads <- group_spreads(moved - level, labels, strata, weights, counts)
     return((moved - level) / spreads$groups[, labels])
   }
+  spreads <- spreads_in_strata(values, labels, strata, weights)
   # The difference in a noisy stratum is known less well.
   precision <- 1 / spreads$strata[, strata]
-  moved <- without(precision)
-  level <- weighted_by(strata, weights, moved)
-  spreads <- group_spreads(moved - level, labels, strata, weights, counts)
   spreads <- spreads$groups
+  moved <- without(precision)
+  # In a stratum, the samples of a noisy group say less about its level.
+  level <- weighted_by(strata, weights, moved, 1 / spreads[, labels]^2)
   list(
     level = level, residuals = (moved - level) / spreads[, labels],
     spreads = spreads
+  )
+}
+
+# Spreads are compared by the differences of a group's samples in one stratum.
+# Distances from the stratum's mean would depend on the other group's spread.
+spreads_in_strata <- function(values, labels, strata, weights) {
+  parts <- lapply(1:2, function(group) {
+    at <- which(labels == group)
+    of <- match(strata[at], unique(strata[at]))
+    design <- outer(of, seq_len(max(of))[-1], `==`) + 0
+    part <- free_of_group(values[, at, drop = FALSE], design, weights[at])
+    list(values = part$values, strata = strata[at][part$like])
+  })
+  sizes <- vapply(parts, function(part) ncol(part$values), 1L)
+  group_spreads(
+    do.call(cbind, lapply(parts, `[[`, "values")), rep(1:2, sizes),
+    unlist(lapply(parts, `[[`, "strata")), rep(1, sum(sizes)),
+    num_strata = max(strata)
   )
 }
 
@@ -360,6 +388,83 @@ residuals_of_groups <- function(values, labels, designs, strata, weights,
   values / spreads$groups[, labels]
 }
 
+# Residuals of covariates depend on each other, since there are fewer degrees of
+# freedom than samples. These are as many uncorrelated residuals of each group as
+# there are degrees of freedom, with the same spread in both groups: permutations
+# of normal ones are exact for known spreads (Theil's BLUS residuals are of this
+# kind). Returns
+#   values   their correlations without centring are those of the residuals
+#   labels, strata   of the samples that they are most like
+free_residuals <- function(values, labels, designs, strata, weights, call) {
+  storage.mode(values) <- "double"
+  values <- values / unit_of_rows(values)
+  parts <- lapply(1:2, function(group) {
+    at <- which(labels == group)
+    part <- free_of_group(
+      values[, at, drop = FALSE], designs[[group]][at, , drop = FALSE],
+      weights[at] %||% rep(1, length(at))
+    )
+    c(part, list(labels = rep(group, length(part$like)),
+                 strata = strata[at][part$like]))
+  })
+  both <- function(what) c(parts[[1]][[what]], parts[[2]][[what]])
+  labels <- both("labels")
+  strata <- both("strata")
+  if (!is.null(strata) && !can_change(labels, strata)) {
+    abort_argument(
+      c(
+        "The covariates leave nothing to permute within {.arg strata}.",
+        x = "No stratum has residuals of both groups: one sample of a group is
+             explained by the stratum.",
+        i = "Leave out {.arg adjust}, or join some strata."
+      ),
+      call
+    )
+  }
+  values <- cbind(parts[[1]]$values, parts[[2]]$values)
+  equal <- rep(1, length(labels))
+  spreads <- group_spreads(
+    values, labels,
+    if (is.null(strata)) equal else match(strata, unique(strata)), equal
+  )
+  values <- values / spreads$groups[, labels]
+  list(values = values, labels = labels, strata = strata)
+}
+
+# Returns uncorrelated residuals of one group, each of which is most like that of
+# one sample (`like`).
+free_of_group <- function(values, design, weights) {
+  root <- sqrt(weights)
+  design <- qr(root * cbind(1, design))
+  rooted <- values * rep(root, each = nrow(values))
+  left <- t(qr.resid(design, t(rooted)))
+  rest <- qr.Q(design, complete = TRUE)[, -seq_len(design$rank), drop = FALSE]
+  if (ncol(rest) == 0) {
+    return(list(values = values[, 0, drop = FALSE], like = integer()))
+  }
+  like <- independent_rows(rest)
+  nearest <- svd(rest[like, , drop = FALSE])
+  free <- left %*% (rest %*% nearest$v %*% t(nearest$u))
+  # A stratum without any spread has residuals of rounding errors.
+  free[abs(free) <= 1e-12 * largest_of_rows(rooted)] <- 0
+  list(values = free, like = like)
+}
+
+# Returns as many rows as there are columns: one after the other, the first of
+# those that are farthest from the span of the rows before.
+independent_rows <- function(rows) {
+  like <- integer()
+  left <- rows
+  for (time in seq_len(ncol(rows))) {
+    squares <- rowSums(left^2)
+    at <- which(squares >= max(squares) - 1e-9)[[1]]
+    like <- c(like, at)
+    along <- left[at, ] / sqrt(squares[[at]])
+    left <- left - (left %*% along) %*% along
+  }
+  sort(like)
+}
+
 # Estimates spreads of each point (row) by its residuals. The result has
 #   groups   the standard deviation in each group (column), up to a factor
 #   strata   a moderated variance in each stratum (column)
@@ -370,17 +475,18 @@ residuals_of_groups <- function(values, labels, designs, strata, weights,
 # only stratum with both groups would have an infinite ratio. With one stratum,
 # the first is the root mean square. `strata` are numbered from 1. The weighted
 # square of a sample counts as `counts` squares.
-group_spreads <- function(left, labels, strata, weights, counts = weights) {
+group_spreads <- function(left, labels, strata, weights, counts = weights,
+                          num_strata = max(strata)) {
   squares <- total <- list()
   for (group in 1:2) {
-    in_stratum <- outer(strata, seq_len(max(strata)), `==`) * (labels == group)
+    in_stratum <- outer(strata, seq_len(num_strata), `==`) * (labels == group)
     squares[[group]] <- left^2 %*% (in_stratum * weights)
     total[[group]] <- colSums(in_stratum * counts)
   }
   both <- rep(total[[1]] + total[[2]], each = nrow(left))
   # Strata of one group say nothing about the ratio.
   mixed <- rep(total[[1]] > 0 & total[[2]] > 0, each = nrow(left))
-  prior <- if (max(strata) > 1) prior_of_group else 0
+  prior <- if (num_strata > 1) prior_of_group else 0
   of_stratum <- array(1, dim(squares[[1]]))
   before <- 0
   for (time in seq_len(most_spread_steps)) {
@@ -404,11 +510,11 @@ group_spreads <- function(left, labels, strata, weights, counts = weights) {
     }
     before <- log(of_group)
     of_stratum <- (squares[[1]] / of_group[, 1] +
-                     squares[[2]] / of_group[, 2]) / both
+                     squares[[2]] / of_group[, 2]) / pmax(both, 1)
   }
   # Few samples may have a variance near 0. That of all samples counts as some
   # more of them.
-  of_all <- rowSums(of_stratum * both) / sum(counts)
+  of_all <- rowSums(of_stratum * both) / max(1, sum(counts))
   of_all[of_all == 0] <- 1
   list(
     groups = sqrt(of_group),
@@ -426,11 +532,12 @@ prior_of_group <- 1
 
 # Replaces each value by the weighted mean of its row over the samples of its
 # stratum.
-weighted_by <- function(strata, weights, values) {
+weighted_by <- function(strata, weights, values, precision = 1) {
+  precision <- array(precision, dim(values)) * rep(weights, each = nrow(values))
   for (stratum in unique(strata)) {
     at <- which(strata == stratum)
-    mean <- values[, at, drop = FALSE] %*% weights[at] / sum(weights[at])
-    values[, at] <- as.vector(mean)
+    of <- precision[, at, drop = FALSE]
+    values[, at] <- rowSums(values[, at, drop = FALSE] * of) / rowSums(of)
   }
   values
 }

@@ -212,27 +212,69 @@ naive_residuals <- function(x, groups, covariates) {
   x
 }
 
+# Uncorrelated residuals of each group (`second` is 0 or 1): the projections of
+# some samples (`like`), by the inverse root of their covariance.
+naive_free <- function(x, second, design, weights = rep(1, ncol(x))) {
+  parts <- lapply(0:1, function(group) {
+    at <- which(second == group)
+    root <- sqrt(weights[at])
+    hat <- qr(root * cbind(1, design[at, ]))
+    project <- diag(length(at)) - tcrossprod(qr.Q(hat)[, seq_len(hat$rank)])
+    like <- integer()
+    for (time in seq_len(length(at) - hat$rank)) {
+      left <- diag(project)
+      if (time > 1) {
+        known <- project[, like, drop = FALSE]
+        left <- left - rowSums((known %*% solve(project[like, like])) * known)
+      }
+      like <- c(like, which(left >= max(left) - 1e-9)[[1]])
+    }
+    like <- sort(like)
+    half <- eigen(project[like, like], symmetric = TRUE)
+    half <- half$vectors %*% (t(half$vectors) / sqrt(half$values))
+    rooted <- x[, at] * rep(root, each = nrow(x))
+    list(values = rooted %*% project[, like] %*% half, like = at[like])
+  })
+  list(
+    values = cbind(parts[[1]]$values, parts[[2]]$values),
+    like = c(parts[[1]]$like, parts[[2]]$like)
+  )
+}
+
+# Statistics of permuted residuals, with a spread for each group. Their negatives
+# make the means 0.
+naive_free_contrasts <- function(free, spread, second, num, strata = NULL) {
+  labels <- second[free$like]
+  values <- free$values / spread[, labels + 1]
+  drawn <- draw_permutations(length(labels), num, strata[free$like])
+  lapply(seq_len(num), function(at) {
+    naive_contrast(
+      cbind(values, -values), rep(c("a", "b")[labels[drawn[, at]] + 1], 2), 4
+    )
+  })
+}
+
 # Uses lm() and a root instead of sums within strata. With strata, a sample that
 # moves to another group takes its spread.
 naive_standard <- function(x, groups, strata) {
   second <- as.double(groups == groups[[length(groups)]])
-  count <- tabulate(match(strata, strata))[match(strata, strata)]
-  design <- cbind(second = second, outer(strata, unique(strata), `==`))
-  parts <- list(level = x, left = x, spread = x)
+  in_stratum <- outer(strata, unique(strata), `==`) + 0
+  free <- naive_free(x, second, in_stratum)
+  spread <- naive_spreads(free$values, second[free$like], strata[free$like])
+  count <- colSums(in_stratum[free$like, ])
+  parts <- list(level = x, left = x, spread = spread)
   for (row in seq_len(nrow(x))) {
-    precision <- rep(1, ncol(x))
-    for (time in 1:2) {
-      fit <- stats::lm.wfit(design, x[row, ], precision)
-      shifted <- x[row, ] - fit$coefficients[[1]] * second
-      level <- stats::ave(shifted, strata)
-      left <- shifted - level
-      spread <- naive_spreads(t(left), second, strata)
-      variance <- stats::ave((left / spread[second + 1])^2, strata)
-      precision <- (count + 4) / (count * variance + 4 * mean(variance))
-    }
+    scaled <- free$values[row, ] / spread[row, second[free$like] + 1]
+    sums <- colSums(scaled^2 * in_stratum[free$like, ])
+    precision <- (count + 4) / (sums + 4 * sum(sums) / sum(count))
+    fit <- stats::lm.wfit(
+      cbind(second, in_stratum), x[row, ], drop(in_stratum %*% precision)
+    )
+    shifted <- x[row, ] - fit$coefficients[[1]] * second
+    certain <- 1 / spread[row, second + 1]^2
+    level <- stats::ave(shifted * certain, strata) / stats::ave(certain, strata)
     parts$level[row, ] <- level
-    parts$left[row, ] <- left / spread[second + 1]
-    parts$spread[row, 1:2] <- spread
+    parts$left[row, ] <- (shifted - level) / spread[row, second + 1]
   }
   function(labels) {
     parts$level + parts$left * parts$spread[, 1 + (labels == groups[ncol(x)])]
@@ -511,19 +553,19 @@ test_that("covariates are those of each group, and residuals are permuted", {
         edges[[paste0("correlation_", at)]], graph$correlation
       )
     }
-    # Freedman and Lane: residuals move, groups and covariates stay.
-    set.seed(5)
-    drawn <- draw_permutations(27, 20, NULL)
-    group <- match(data$groups, c("a", "b"))
-    spread <- vapply(1:2, function(at) {
-      sqrt(rowMeans(residuals[, group == at]^2))
+    second <- as.double(data$groups == "b")
+    free <- naive_free(data$x, second, covariates)
+    # They have the correlations of the residuals.
+    own <- free$values[, second[free$like] == 1]
+    expect_equal(
+      stats::cor(t(cbind(own, -own))), stats::cor(t(residuals[, second == 1])),
+      tolerance = 1e-10
+    )
+    spread <- vapply(0:1, function(group) {
+      sqrt(rowMeans(free$values[, second[free$like] == group]^2))
     }, double(24))
-    permuted <- lapply(1:20, function(at) {
-      moved <- residuals
-      moved[, drawn[, at]] <- residuals / spread[, group]
-      moved <- naive_residuals(moved, data$groups, covariates)
-      naive_contrast(moved, data$groups, 4)
-    })
+    set.seed(5)
+    permuted <- naive_free_contrasts(free, spread, second, 20)
     for (column in c("rbo", "lost", "gained")) {
       expect_equal(
         found$points[[paste0(column, "_expected")]],
@@ -553,15 +595,11 @@ test_that("strata are among the covariates, and their spreads may differ", {
     naive_contrast(residuals, data$groups, 4)[columns],
     tolerance = 1e-10
   )
+  free <- naive_free(x, second, covariates)
+  spread <- naive_spreads(free$values, second[free$like], strata[free$like])
   set.seed(5)
-  drawn <- draw_permutations(27, 20, strata)
-  equal <- residuals / naive_spreads(residuals, second, strata)[, second + 1]
-  rbo <- vapply(1:20, function(at) {
-    moved <- residuals
-    moved[, drawn[, at]] <- equal
-    moved <- naive_residuals(moved, data$groups, covariates)
-    naive_contrast(moved, data$groups, 4)$rbo
-  }, double(24))
+  permuted <- naive_free_contrasts(free, spread, second, 20, strata)
+  rbo <- vapply(permuted, `[[`, double(24), "rbo")
   expect_equal(found$points$rbo_expected, rowMeans(rbo), tolerance = 1e-9)
   # Samples of no group are in no stratum.
   some <- replace(data$groups, c(2, 20), NA)
@@ -686,30 +724,31 @@ test_that("a kind of weights says how the groups' spreads are equalised", {
   drawn <- withr::with_seed(5, draw_permutations(21, 20, NULL))
   # Samples move with their weights.
   naive <- function(kind, adjust) {
+    if (!is.null(adjust)) {
+      second <- as.double(data$groups == "b")
+      free <- naive_free(data$x, second, cbind(adjust), weights)
+      spread <- vapply(0:1, function(group) {
+        sqrt(rowMeans(free$values[, second[free$like] == group]^2))
+      }, double(24))
+      withr::local_seed(5)
+      permuted <- naive_free_contrasts(free, spread, second, 20)
+      return(rowMeans(vapply(permuted, `[[`, double(24), "lost")))
+    }
     values <- data$x
     for (group in c("a", "b")) {
       at <- data$groups == group
       fit <- stats::lm.wfit(
-        cbind(rep(1, sum(at)), adjust[at]), t(values[, at]), weights[at]
+        cbind(rep(1, sum(at))), t(values[, at]), weights[at]
       )
       left <- t(fit$residuals)
       squares <- left^2 %*% weights[at]
       size <- if (kind == "precision") sum(at) else sum(weights[at])
-      if (kind == "sampling" && !is.null(adjust)) {
-        squares <- rowSums(left^2)
-        size <- sum(at)
-      }
       values[, at] <- left / as.vector(sqrt(squares / size))
     }
     rowMeans(vapply(1:20, function(by) {
       of <- lapply(c("a", "b"), function(group) {
         at <- which(data$groups[drawn[, by]] == group)
         part <- values[, at]
-        if (!is.null(adjust)) {
-          part <- t(stats::lm.wfit(
-            cbind(1, adjust[drawn[at, by]]), t(part), weights[at]
-          )$residuals)
-        }
         r <- stats::cov.wt(t(part), weights[at], cor = TRUE)$cor
         diag(r) <- -2
         index <- t(apply(r, 1, order, decreasing = TRUE))[, 1:4]

@@ -93,12 +93,13 @@
 #'
 #' Strata may have unequal spreads. A point's variance is modelled as a factor
 #' of the group times a factor of the stratum, by maximum likelihood for normal
-#' values. So a group with more samples of a noisy stratum is not scaled down
-#' for it. Each group has one more sample with the variance of both, which
-#' bounds the ratio of their spreads. In small groups this model is rough (see
-#' *What is not controlled*).
-#' The difference of means has weights by the strata's variances (two steps of
-#' generalised least squares).
+#' values. Only differences of a group's samples in the same stratum count, so
+#' matched pairs are taken to have equal spreads in both groups. Each group has
+#' one more sample with the variance of both, which bounds the ratio. In small
+#' groups and strata this model is rough (see *What is not controlled*).
+#'
+#' The difference of means has weights by the strata's variances, and the level of a
+#' stratum by the groups' variances (generalised least squares).
 #'
 #' @section Whole units:
 #' If donors have several samples each (cells), give the donor as `unit`. Donors
@@ -132,16 +133,21 @@
 #' [knn_graph()] of the group alone. So a covariate may have another effect in
 #' each group.
 #'
-#' The null hypothesis is then about the residuals of each group. They are
-#' scaled to the same spread and permuted among all samples, while groups and
-#' covariates stay. The permuted residuals are adjusted once more (Freedman and
-#' Lane 1983). Residuals that are adjusted twice have fewer degrees of freedom
-#' than the data. So p-values are somewhat too large in small groups. We
-#' simulated groups of 10 and 12 samples with two covariates. Without a
-#' difference, some edge has a `p_adjusted` of at most 0.05 in 3% of data sets.
+#' The null hypothesis is then about the residuals of each group. These depend
+#' on each other, because there are fewer degrees of freedom than samples. So
+#' uncorrelated residuals take their place, as many as there are degrees of
+#' freedom (of the kind of Theil 1965). They have the same correlations. Each is
+#' most like the residual of one sample. They are scaled to the same spread in
+#' both groups and permuted as samples are without covariates. For normal values
+#' and known spreads, this is exact.
 #'
 #' With `strata`, these are covariates, too: an indicator of each stratum but
-#' the first in each group. The residuals are permuted within strata.
+#' the first in each group. The residuals are permuted within strata. A sample
+#' that is alone in its group and stratum has none.
+#'
+#' With `unit`, residuals of whole units are permuted and adjusted once more
+#' (Freedman and Lane 1983). Then p-values of points are too small with few
+#' units.
 #'
 #' `adjust` is for `"pearson"` only. Residuals of ranks keep a part of a
 #' covariate's effect. If this effect differs between the groups, so do the
@@ -293,6 +299,9 @@
 #' Phipson B, Smyth GK (2010). Permutation P-values should never be zero.
 #' *Statistical Applications in Genetics and Molecular Biology* 9(1): 39.
 #' \doi{10.2202/1544-6115.1585}
+#' Theil H (1965). The Analysis of Disturbances in Regression Analysis. *Journal
+#' of the American Statistical Association* 60: 1067-1079.
+#' \doi{10.1080/01621459.1965.10480851}
 #' @seealso [knn_graph()] for the graph of one group, and [combine_graphs()] for
 #'   the edges that two graphs share.
 #' @export

@@ -43,8 +43,9 @@ rows_at_risk <- function(values, fewest) {
 # covariates, a sample has those of sample `place`. Returns `groups` and
 # `points`, the value of cpp_contrast_points() with `lost` and `gained` of
 # fall_of_lists(). If p-values are wanted, these and `largest` are also in
-# standard errors (lost_t, gained_t, largest_t); `error` is that of edges. Each group has its lists (index) and the correlations of
-# their pairs, in the group itself (own) and in the other (other).
+# standard errors (lost_t, gained_t, largest_t); `error` is that of edges. Each
+# group has its lists (index) and the correlations of their pairs, in the group
+# itself (own) and in the other (other).
 contrast_of <- function(points, values, labels, task, call,
                         place = seq_along(labels)) {
   columns <- list(which(labels == 1), which(labels == 2))
@@ -137,8 +138,8 @@ add_variances <- function(groups, at, points, requests, call) {
 }
 
 # Returns one standard error for all points (or pairs), the mean of theirs. A
-# point's own is known from few samples, and it is large in a module. So it would
-# hide that the module dissolves.
+# point's own is known from few samples, and it is large in a module. So it
+# would hide that the module dissolves.
 mean_error <- function(variance) {
   error <- mean(sqrt(variance), na.rm = TRUE)
   if (error > 0) error else 1
@@ -190,10 +191,10 @@ constant_in_either <- function(values, columns, at_risk) {
 # for each observed edge, the permutations that were at least as extreme at its
 # point. `edges` is from edges_of_contrast().
 #
-# Permutations move samples to other groups. With covariates, `values` are
-# residuals, which move to the places of other samples. Groups and covariates
-# stay there (Freedman and Lane 1983). With strata, `values` are the list that
-# standardise_groups() returns.
+# Permutations move samples to other groups. With covariates and units, `values`
+# are residuals, which move to the places of other samples. Groups and
+# covariates stay there (Freedman and Lane 1983). With strata, `values` are the
+# list that standardise_groups() returns.
 permuted_contrasts <- function(values, labels, drawn, task, edges, call) {
   num <- ncol(drawn)
   by_stratum <- is.list(values)

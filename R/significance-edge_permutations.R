@@ -57,7 +57,9 @@ permute_and_search <- function(search, permutations, unit, limits, call) {
   one$options$verbose <- FALSE
   nearest <- matrix(NA_real_, nrow(values), permutations)
   by_rank <- nearer <- 0
-  values <- with_equal_variance(values, search)
+  values <- with_equal_variance(
+    without_covariates(values, search, unit), search
+  )
   bar <- new_split_bar(search$request$progress, permutations)
   on.exit(end_bar(bar))
   kept <- NULL

@@ -104,6 +104,10 @@
 #' freedom as the data. The null hypothesis is that the points are independent
 #' given the covariates, with errors of equal variance.
 #'
+#' With `unit`, the residuals of the covariates are exchanged, and adjusted once
+#' more (Freedman and Lane 1983). So covariates may vary within units or not.
+#' Ranks keep a part of a strong effect, so use `"pearson"` then.
+#'
 #' @section Skewed values:
 #' Student's t is too small in the far tail for skewed values, for outliers and
 #' for many zeros. A message (class `fsknn_tails`) says so. It depends on the
@@ -229,6 +233,10 @@
 #' Margolin AA, Nemenman I, Basso K, et al. (2006). ARACNE: an algorithm for the
 #' reconstruction of gene regulatory networks in a mammalian cellular context.
 #' *BMC Bioinformatics* 7(Suppl 1): S7. \doi{10.1186/1471-2105-7-S1-S7}
+#'
+#' Freedman D, Lane D (1983). A Nonstochastic Interpretation of Reported
+#' Significance Levels. *Journal of Business & Economic Statistics* 1: 292-298.
+#' \doi{10.1080/07350015.1983.10509354}
 #'
 #' Phipson B, Smyth GK (2010). Permutation p-values should never be zero.
 #' *Statistical Applications in Genetics and Molecular Biology* 9: 39.

@@ -291,7 +291,9 @@ draw_chance <- function(search, unit) {
 
 # Makes a search of independent points with the same values.
 on_permuted_points <- function(search, unit = NULL) {
-  search$points$values <- permute_within_points(search$points$values, unit)
+  search$points$values <- permute_within_points(
+    without_covariates(search$points$values, search, unit), unit
+  )
   search$request$progress <- FALSE
   search$options$verbose <- FALSE
   search$options["long"] <- list(NULL)

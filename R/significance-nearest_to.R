@@ -120,7 +120,8 @@
 #' With `na = "pairwise"`, n is the number of samples of the pair. The ranks of
 #' the pair have gaps where other values are missing in one of the two. The
 #' p-value is then that of ranks without gaps, with r rounded down to the next
-#' value that such ranks can have. This makes it somewhat too large.
+#' value that such ranks can have. This makes it too large, with few samples by
+#' several times.
 #'
 #' Whether a *point* has ties under `"spearman"` is inferred from r. This may
 #' fail at r = 0, where it matters least, and for thousands of samples, where
@@ -178,7 +179,8 @@
 #' of the F test of [stats::anova()].
 #'
 #' @section False discovery rate:
-#' `fdr` is `p_value` adjusted by Benjamini and Hochberg (1995) over all points.
+#' `fdr` is `p_value` adjusted by Benjamini and Hochberg (1995) over all points
+#' that have one.
 #' It is the smallest false discovery rate at which the neighbour is among the
 #' rejected points. The rate is that of the rejected among all points, on
 #' average, and not of the k that are shown. The procedure is proven for

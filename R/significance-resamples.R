@@ -253,6 +253,32 @@ permute_within_points <- function(values, unit = NULL) {
   permuted
 }
 
+# A covariate may differ between units by another share than the rest. So units
+# exchange the residuals, which the search adjusts once more (Freedman and Lane
+# 1983). Covariates of units are then removed twice from the means of units. This
+# makes these means as variable after a permutation as they were.
+without_covariates <- function(values, search, unit) {
+  covariates <- search$request$adjust
+  if (is.null(unit) || is.null(covariates)) {
+    return(values)
+  }
+  storage.mode(values) <- "double"
+  holes <- which(is.na(values), arr.ind = TRUE)
+  values[holes] <- rowMeans(values, na.rm = TRUE)[holes[, 1]]
+  if (search$options$metric$name == "spearman") {
+    values <- t(apply(values, 1, rank))
+  }
+  weights <- search$request$weights %||% rep(1, ncol(values))
+  fit <- stats::lm.wfit(cbind(1, covariates), t(values), weights)
+  left <- t(fit$residuals)
+  dimnames(left) <- dimnames(values)
+  unit <- match(unit, unique(unit))
+  freedom <- max(unit) - 1
+  lost <- sum(constant_within(t(covariates), unit))
+  by <- sqrt(freedom / max(1, freedom - lost))
+  left + (by - 1) * weighted_by(unit, weights, left)
+}
+
 # Returns the distances of pairs of points, given by number, as a search
 # computes them: list(distance, correlation, common).
 measure_pairs <- function(search, from, to, call = caller_env()) {

@@ -58,6 +58,8 @@ why_not_studentized <- function(search, facts, strata, unit) {
     "An outcome that varies within units is permuted as blocks."
   } else if (!is.null(unit) && !is.null(request$weights)) {
     "It is not defined for {.arg unit} with {.arg weights}."
+  } else if (identical(search$options$weighting$kind, "frequency")) {
+    "A weight stands for several samples."
   } else if (!is.null(search$levels) &&
                !is.null(request$adjust %||% request$weights %||% strata)) {
     "Welch's F of three or more levels is not defined with {.arg adjust},

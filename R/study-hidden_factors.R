@@ -102,7 +102,7 @@
 #'   whether they are of interest or not.
 #' * Each factor takes a degree of freedom. With few samples, correlations of
 #'   unrelated points become larger.
-#' * A recorded batch is always better than an estimate. Give it as `adjust`
+#' * A recorded batch is usually better than an estimate. Give it as `adjust`
 #'   itself.
 #'
 #' @param x The points, as for [knn_search()]: a matrix, a container,

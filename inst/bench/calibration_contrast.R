@@ -36,11 +36,13 @@ shifted_alike <- function(spread) {
   )
 }
 
-few_in_strata <- function(...) {
-  strata <- rep(c(1, 2, 1, 2), c(5, 1, 1, 5))
+# Strata of so many samples of each group, whose noise has `spread` in the
+# second group.
+small_strata <- function(num_strata, size, spread = 1, ...) {
+  groups <- rep(rep(1:2, each = size), num_strata)
   list(
-    x = draw(12) * rep(c(1, 4)[strata], each = num_points),
-    groups = two_groups(6, 6), strata = strata, ...
+    x = draw(length(groups)) * rep(c(1, spread)[groups], each = num_points),
+    groups = groups, strata = rep(seq_len(num_strata), each = 2 * size), ...
   )
 }
 
@@ -98,9 +100,34 @@ simulations <- list(
   "modules, strata that shift all points alike, groups of spread 1 and 3" =
     function() shifted_alike(3),
   "modules, strata of standard deviations 1 and 4, 5 and 1 in 6 and 6 samples" =
-    function() few_in_strata(),
-  "5 and 1 in 6 and 6 samples, adjusted for strata" =
-    function() few_in_strata(adjust = ~ 1),
+    function() {
+      strata <- rep(c(1, 2, 1, 2), c(5, 1, 1, 5))
+      list(
+        x = draw(12) * rep(c(1, 4)[strata], each = num_points),
+        groups = two_groups(6, 6), strata = strata
+      )
+    },
+  "modules, 15 pairs as strata" = function() small_strata(15, 1),
+  "modules, 15 pairs as strata, groups of spread 1 and 3" =
+    function() small_strata(15, 1, 3),
+  "modules, 8 strata of 2 and 2, groups of spread 1 and 3" =
+    function() small_strata(8, 2, 3),
+  "modules, 4 strata of 4 and 4, groups of spread 1 and 3" =
+    function() small_strata(4, 4, 3),
+  "modules, 2 strata of 10 and 10, groups of spread 1 and 3" =
+    function() small_strata(2, 10, 3),
+  "modules, 8 strata of 2 and 2, adjusted for strata" =
+    function() small_strata(8, 2, adjust = ~ 1),
+  "modules, 8 strata of 2 and 2, spread 1 and 3, adjusted for strata" =
+    function() small_strata(8, 2, 3, adjust = ~ 1),
+  "modules, strata that shift alike, spread 1 and 3, adjusted for strata" =
+    function() c(shifted_alike(3), list(adjust = ~ 1)),
+  "modules, six covariates, 16 and 16" = function() {
+    list(
+      x = draw(32), groups = two_groups(16, 16),
+      adjust = matrix(rnorm(6 * 32), 32)
+    )
+  },
   "modules, strata of standard deviations 1 and 4, unevenly mixed" =
     function() {
       strata <- c(rep(1:2, c(14, 6)), rep(1:2, c(6, 14)))

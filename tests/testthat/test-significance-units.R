@@ -232,10 +232,13 @@ test_that("other verbs permute units as they do single samples", {
   expect_equal(units$edges, alone$edges)
   expect_output(print(units), "20 permutations of 16 units", fixed = TRUE)
   age <- drop(random_matrix(1, 16, seed = 9))
-  expect_equal(
-    compare(repeated(x, 3), groups[unit], unit = unit, adjust = age[unit])$edges,
-    compare(x, groups, adjust = age)$edges
+  with_age <- compare(
+    repeated(x, 3), groups[unit], unit = unit, adjust = age[unit]
   )
+  alone <- compare(x, groups, adjust = age)
+  facts <- c("from", "to", "change")
+  expect_equal(with_age$edges[facts], alone$edges[facts])
+  expect_false(anyNA(with_age$points$p_value))
   # Units with both groups are blocks. Seven of the eight have the same labels.
   expect_identical(compare(x, groups, unit = rep(1:8, 2))$permutations, 7L)
 
@@ -429,4 +432,27 @@ test_that("donors without any effect are called at the level", {
     sum(called["with", ]), stats::qbinom(1 - 1e-4, num_sets, 0.05)
   )
   expect_gt(sum(called["without", ]), 0.9 * num_sets)
+})
+
+test_that("a covariate's effect doesn't change what units exchange", {
+  unit <- rep(1:6, each = 3)
+  x <- random_matrix(20, 18, seed = 12)
+  varies <- drop(random_matrix(1, 18, seed = 13))
+  for (covariate in list(varies, varies[unit])) {
+    ask <- function(effect) {
+      data <- x + outer(seq(-effect, effect, length.out = 20), covariate)
+      options <- list(adjust = covariate, backend = "cpu")
+      edges <- do.call(knn_graph, c(list(data, k = 3), options))
+      set.seed(3)
+      tested <- do.call(edge_significance, c(
+        list(edges, data, unit = unit, permutations = 19), options
+      ))
+      set.seed(3)
+      stable <- do.call(edge_stability, c(
+        list(data, k = 3, unit = unit, resamples = 9), options
+      ))
+      list(tested$p_permutation, attr(stable, "stability")$chance)
+    }
+    expect_equal(ask(1000), ask(0))
+  }
 })

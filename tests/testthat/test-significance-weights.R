@@ -48,6 +48,21 @@ test_that("frequencies are repeated samples", {
     as.data.frame(found)[columns], as.data.frame(known)[columns],
     tolerance = 1e-10
   )
+  # Factors have the correlation as their statistic, and its p-value.
+  data$outcome <- factor(rep_len(c("a", "b"), 14))
+  of_factor <- ask_weighted(data, "frequency", permutations = 0)
+  known <- nearest_to(
+    data$x[, repeated], outcome = data$outcome[repeated], k = 6,
+    permutations = 0, statistic = "correlation", backend = "cpu"
+  )
+  expect_identical(names(of_factor), names(known))
+  expect_equal(of_factor$p_value, known$p_value, tolerance = 1e-10)
+  expect_error(
+    ask_weighted(data, "frequency", permutations = 0,
+                 statistic = "studentized"),
+    class = "fsknn_argument_error"
+  )
+  data <- weighted_data()
   # Equal frequencies count, too.
   data$weights[] <- 3
   found <- ask_weighted(data, "frequency", permutations = 0)

@@ -255,8 +255,8 @@ permute_within_points <- function(values, unit = NULL) {
 
 # A covariate may differ between units by another share than the rest. So units
 # exchange the residuals, which the search adjusts once more (Freedman and Lane
-# 1983). Covariates of units are then removed twice from the means of units. This
-# makes these means as variable after a permutation as they were.
+# 1983). Covariates of units are then removed twice from the means of units.
+# This makes these means as variable after a permutation as they were.
 without_covariates <- function(values, search, unit) {
   covariates <- search$request$adjust
   if (is.null(unit) || is.null(covariates)) {

@@ -123,10 +123,10 @@
 #'
 #' We simulated 60 points of donors with 20 cells each, without a difference
 #' (`inst/bench/calibration_units.R`). Without `unit`, some edge is called at 5%
-#' in each of 100 data sets. With `unit`, it is in 4%, 6% and 5% of 200 data
-#' sets (4 and 4, 10 and 10, 20 and 20 donors). Of 4 and 4 donors it should be
-#' 3%, since p-values are multiples of 2 / 70. So edges may be called somewhat
-#' too often with few donors.
+#' in each of 1,000 data sets. With `unit`, it is 1%, 7% and 4% for 4 and 4, 10
+#' and 10, and 20 and 20 donors. Some point is called in 1%, 8% and 6%. Of 4 and
+#' 4 donors it should be 3%, since p-values are multiples of 2 / 70. So points
+#' and edges may be called somewhat too often.
 #'
 #' @section Covariates:
 #' With `adjust`, correlations are partial correlations within each group, as in
@@ -157,19 +157,23 @@
 #' We simulated 60 points without a difference, in 1,000 data sets of each kind
 #' (`inst/bench/calibration_contrast.R`). Of shares, 95% are then between 4%
 #' and 6% at a true share of 5%.
-#' * Points of modules, to some extent. We made modules of 20 points, and groups
-#'   of 20 samples. Some point has a `p_adjusted` of at most 0.05 in 7.2% of
-#'   data sets, and some edge in 4.5%. If points are independent, it is 5% for
-#'   both.
-#' * Strata that shift points, if the groups' spreads differ, too. Some point is
-#'   called in 18%. Give `adjust = ~ 1`, so that correlations are within strata.
+#' * Small strata, if the groups' spreads differ. We made independent points,
+#'   with 3 times the spread in one group. Some point has a `p_adjusted` of at
+#'   most 0.05 in 46% of data sets with 15 matched pairs as strata. It is 53%
+#'   with 8 strata of 2 and 2 samples, and 8% with 2 strata of 10 and 10. Points
+#'   of modules are called in 6%, 7% and 6% (there with strata of 4 and 4).
+#'   Edges are not called too often. A message of class `fsknn_few_in_strata`
+#'   tells of small strata.
 #' * Strata of unequal spread, where groups of few samples have very unequal
-#'   numbers in them. Edges are called too often, and a message of class
-#'   `fsknn_few_in_strata` says so. `adjust = ~ 1` avoids this, but has little
-#'   power there.
+#'   numbers in them. Some point is called in 8% with 5 and 1 in groups of 6. A
+#'   message of the same class says so.
+#' * Strata that shift points, if the groups' spreads differ, too. Some point of
+#'   a module is called in 8%. With `adjust = ~ 1`, correlations are within
+#'   strata, and it is 5%.
 #' * Heavy tails and outliers. Of t-distributed values (3 degrees of freedom),
-#'   some point is called in 17% and some edge in 11% with Pearson's r. With
-#'   Spearman's it is 7% and 6%, so `"spearman"` is safer. A message
+#'   some point and some edge is called in 7% each with Pearson's r. Of
+#'   lognormal values, it is 5% and 22%. With Spearman's r of the former, it is
+#'   6%, so `"spearman"` is safer. A message
 #'   of class `fsknn_tails` says so if the mean excess kurtosis within groups is
 #'   above some 0.7. With fewer than 9 samples in a group there is none.
 #' * Strata in which the groups' spreads have other ratios than elsewhere.
@@ -185,23 +189,23 @@
 #'
 #' @section Power:
 #' We simulated 500 points with k = 10 and 99 permutations
-#' (`inst/bench/power_contrast.R`; 24 data sets of each kind). Points of a
-#' module have a correlation of 0.6. The table has the points of a module that
+#' (`inst/bench/power_contrast.R`; 50 or 100 data sets of each kind). Points of
+#' a module have a correlation of 0.6. The table has the points of a module that
 #' have a `p_adjusted` of at most 0.05, if it dissolves in one group:
 #'
 #' | samples | module of 10 points | module of 40 points |
 #' | --- | --- | --- |
-#' | 10 and 10 | 0% | 10% |
-#' | 20 and 20 | 30% | 91% |
+#' | 10 and 10 | 1% | 9% |
+#' | 20 and 20 | 24% | 76% |
 #' | 40 and 40 | 94% | 100% |
 #'
 #' Points that join another module are found less often. If 40 points join one
-#' of 20, they keep each other as neighbours, and 11% are found with 40 and 40
-#' samples. A single hub that leaves one module for another is found in 29% of
-#' the data sets there, and in none with 20 and 20.
+#' of 20, they keep each other as neighbours, and 17% are found with 40 and 40
+#' samples. A single hub that leaves one module for another is found in 24% of
+#' the data sets there, and in 2% with 20 and 20.
 #'
 #' Some points are significant only because many of their neighbours have
-#' changed. With 40 and 40 samples, 1.5 other points are found beside the module
+#' changed. With 40 and 40 samples, 1.4 other points are found beside the module
 #' of 10 points that dissolves, and 13 beside the module of 40. Look at the
 #' edges of a point to see which of its neighbours were lost.
 #'

@@ -38,10 +38,11 @@ shifted_alike <- function(spread) {
 
 # Strata of so many samples of each group, whose noise has `spread` in the
 # second group.
-small_strata <- function(num_strata, size, spread = 1, ...) {
+small_strata <- function(num_strata, size, spread = 1, ..., module_size = 20) {
   groups <- rep(rep(1:2, each = size), num_strata)
+  noise <- draw(length(groups), module_size)
   list(
-    x = draw(length(groups)) * rep(c(1, spread)[groups], each = num_points),
+    x = noise * rep(c(1, spread)[groups], each = num_points),
     groups = groups, strata = rep(seq_len(num_strata), each = 2 * size), ...
   )
 }
@@ -107,6 +108,12 @@ simulations <- list(
         groups = two_groups(6, 6), strata = strata
       )
     },
+  "independent points, 15 pairs as strata, groups of spread 1 and 3" =
+    function() small_strata(15, 1, 3, module_size = 1),
+  "independent points, 8 strata of 2 and 2, groups of spread 1 and 3" =
+    function() small_strata(8, 2, 3, module_size = 1),
+  "independent points, 2 strata of 10 and 10, groups of spread 1 and 3" =
+    function() small_strata(2, 10, 3, module_size = 1),
   "modules, 15 pairs as strata" = function() small_strata(15, 1),
   "modules, 15 pairs as strata, groups of spread 1 and 3" =
     function() small_strata(15, 1, 3),

@@ -98,8 +98,8 @@
 #' one more sample with the variance of both, which bounds the ratio. In small
 #' groups and strata this model is rough (see *What is not controlled*).
 #'
-#' The difference of means has weights by the strata's variances, and the level of a
-#' stratum by the groups' variances (generalised least squares).
+#' The difference of means has weights by the strata's variances, and the level
+#' of a stratum by the groups' variances (generalised least squares).
 #'
 #' @section Whole units:
 #' If donors have several samples each (cells), give the donor as `unit`. Donors
@@ -545,8 +545,9 @@ contrast_groups <- function(search, labels, taken, drawn, persistence, samples,
     points$rbo_expected <- expected[, "rbo"]
     points$lost_expected <- expected[, "lost"]
     points$gained_expected <- expected[, "gained"]
-    points$p_value <- of_points$p_value
-    points$p_adjusted <- of_points$p_adjusted
+    is_alone <- is.na(points$rbo)
+    points$p_value <- replace(of_points$p_value, is_alone, NA)
+    points$p_adjusted <- replace(of_points$p_adjusted, is_alone, NA)
     edges$p_value <- permutation_p(permuted$edges_beyond, ncol(drawn))
     edges$p_adjusted <- p_of_largest(change_t, permuted$largest)
   }

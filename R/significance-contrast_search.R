@@ -166,7 +166,8 @@ design_or_null <- function(design) {
 # few samples can be such rows.
 explained_in_either <- function(values, columns, designs) {
   rows <- lapply(seq_along(designs), function(group) {
-    part <- t(values[, columns[[group]], drop = FALSE])
+    part <- values[, columns[[group]], drop = FALSE]
+    part <- t(part / unit_of_rows(part))
     left <- stats::lm.fit(cbind(1, designs[[group]]), part)$residuals
     about <- sweep(part, 2, colMeans(part))
     which(colSums(as.matrix(left)^2) <= 1e-20 * colSums(about^2))

@@ -362,9 +362,9 @@ counts_of_weights <- function(weights, kind, num_samples) {
   weights / mean(weights)
 }
 
-# Returns the residuals of each group, with a spread of 1. They are permuted
-# where there are covariates, among which are the strata. Isolated points have
-# no spread.
+# Returns the residuals of each group, with a spread of 1. Whole units of them
+# are permuted if there are covariates, among which are the strata. Isolated
+# points have no spread.
 residuals_of_groups <- function(values, labels, designs, strata, weights,
                                 kind = NULL) {
   storage.mode(values) <- "double"

@@ -575,6 +575,29 @@ test_that("covariates are those of each group, and residuals are permuted", {
   }
 })
 
+test_that("with covariates, a point's scale doesn't count", {
+  data <- contrast_data()
+  age <- random_matrix(1, 31, 7)[1, ]
+  ask <- function(x) {
+    set.seed(3)
+    compare_neighbours(
+      x, data$groups, k = 5, permutations = 9, adjust = age, backend = "cpu",
+      constant = "isolate"
+    )
+  }
+  expected <- ask(data$x)
+  expect_false(anyNA(expected$points$p_value))
+  scaled <- data$x
+  scaled[2:3, ] <- scaled[2:3, ] * 2^c(660, -990)
+  expect_equal(ask(scaled), expected, tolerance = 1e-9)
+  # Points that the covariate explains in one group have no neighbours.
+  scaled[7, 1:14] <- 3 * age[1:14]
+  points <- ask(scaled)$points
+  columns <- c("rbo", "lost", "lost_expected", "p_value", "p_adjusted")
+  expect_true(all(is.na(points[7, columns])))
+  expect_false(anyNA(points[-7, columns]))
+})
+
 test_that("strata are among the covariates, and their spreads may differ", {
   data <- contrast_data(24, c(12, 15))
   second <- data$groups == "b"

@@ -431,8 +431,8 @@ free_residuals <- function(values, labels, designs, strata, weights, call) {
   list(values = values, labels = labels, strata = strata)
 }
 
-# Returns uncorrelated residuals of one group, each of which is most like that of
-# one sample (`like`).
+# Returns uncorrelated residuals of one group, each of which is most like that
+# of one sample (`like`).
 free_of_group <- function(values, design, weights) {
   root <- sqrt(weights)
   design <- qr(root * cbind(1, design))

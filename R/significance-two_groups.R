@@ -389,10 +389,10 @@ residuals_of_groups <- function(values, labels, designs, strata, weights,
 }
 
 # Residuals of covariates depend on each other, since there are fewer degrees of
-# freedom than samples. These are as many uncorrelated residuals of each group as
-# there are degrees of freedom, with the same spread in both groups: permutations
-# of normal ones are exact for known spreads (Theil's BLUS residuals are of this
-# kind). Returns
+# freedom than samples. These are as many uncorrelated residuals of each group
+# as there are degrees of freedom, with the same spread in both groups:
+# permutations of normal ones are exact for known spreads (Theil's BLUS
+# residuals are of this kind). Returns
 #   values   their correlations without centring are those of the residuals
 #   labels, strata   of the samples that they are most like
 free_residuals <- function(values, labels, designs, strata, weights, call) {

@@ -123,8 +123,8 @@
 #'
 #' We simulated 60 points of donors with 20 cells each, without a difference
 #' (`inst/bench/calibration_units.R`). Without `unit`, some edge is called at 5%
-#' in each of 1,000 data sets. With `unit`, it is 1%, 7% and 4% for 4 and 4, 10
-#' and 10, and 20 and 20 donors. Some point is called in 1%, 8% and 6%. Of 4 and
+#' in each of 1,000 data sets. With `unit`, it is 2%, 7% and 4% for 4 and 4, 10
+#' and 10, and 20 and 20 donors. Some point is called in 4%, 7% and 6%. Of 4 and
 #' 4 donors it should be 3%, since p-values are multiples of 2 / 70. So points
 #' and edges may be called somewhat too often.
 #'

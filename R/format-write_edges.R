@@ -116,8 +116,8 @@
 #' @returns `as.data.frame()`: the edges as a plain data frame, with the columns
 #'   of `vertices`. `write_edges()`: `file`, invisibly. `read_edges()`: a data
 #'   frame with the columns `from`, `to`, for triples `third` (integer, from 1),
-#'   and `similarity` (double), in the order of the file. With `alleles`, there is a
-#'   row for each entry of a table. The column `alleles` (a factor) has its
+#'   and `similarity` (double), in the order of the file. With `alleles`, there
+#'   is a row for each entry of a table. The column `alleles` (a factor) has its
 #'   alleles: see [metrics]. From `"comet_bytes"`,
 #'   `similarity` is byte / 255, up to 1 / 255 below the exact one.
 #'

@@ -46,7 +46,8 @@
 #'   `of` parts with about equally many pairs (the *phases* of CoMet). The parts
 #'   may be searched by different processes or on different days. [rbind()]
 #'   combines them: see [rbind.fsknn_edges]. A part has the edges of consecutive
-#'   points `from`. It can't be combined with what `file` can't be.
+#'   points `from`. It can't be combined with `subset`, `BPPARAM`, `checkpoint`
+#'   or `na = "pairwise"`.
 #' @param format The format of `file` (see [write_edges()]). The default is the
 #'   ending of `file`, such as `.csv` or `.csv.gz`.
 #'   * `"csv"`: the columns of the data frame with all digits.
@@ -67,8 +68,8 @@
 #'     alleles (see [metrics]).
 #'
 #'   The attribute `vertices` holds all points, including isolated ones.
-#'   [as_igraph()] makes an undirected graph of it. With `stage`, the attribute
-#'   `stage` has it.
+#'   [as_igraph()] makes an undirected graph of it. The attribute `stage` holds
+#'   the argument, if it was given.
 #'
 #'   With `file`, a list of class `fsknn_found_file` instead, with a print
 #'   method: `file`, `format`, `what` (`"edge"`), `count` (their number),

@@ -160,9 +160,9 @@
 #' * Small strata, if the groups' spreads differ. We made independent points,
 #'   with 3 times the spread in one group. Some point has a `p_adjusted` of at
 #'   most 0.05 in 46% of data sets with 15 matched pairs as strata. It is 53%
-#'   with 8 strata of 2 and 2 samples, and 8% with 2 strata of 10 and 10. Points
-#'   of modules are called in 6%, 7% and 6% (there with strata of 4 and 4).
-#'   Edges are not called too often. A message of class `fsknn_few_in_strata`
+#'   with 8 strata of 2 and 2 samples, and 8% with 2 strata of 10 and 10. Some
+#'   point is called in 6%, 7% and 6% if the points are in modules. Edges are
+#'   not called too often. A message of class `fsknn_few_in_strata`
 #'   tells of small strata.
 #' * Strata of unequal spread, where groups of few samples have very unequal
 #'   numbers in them. Some point is called in 8% with 5 and 1 in groups of 6. A

@@ -80,12 +80,6 @@ check_stages <- function(stages, stage, call = caller_env()) {
 new_triple_search <- function(x, options, subset = NULL, named = FALSE,
                               call = caller_env()) {
   search <- new_search(x, options, named = named, call = call)
-  if (options$metric$table && search$request$backend == "cuda") {
-    search <- on_cpu_alone(
-      search, "Triples of alleles are found on the CPU only.",
-      "fsknn_triples_of_alleles", call
-    )
-  }
   points <- search$points
   if (!is.matrix(points$values)) {
     abort_argument(

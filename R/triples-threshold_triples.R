@@ -48,15 +48,16 @@
 #' `"auto"` chooses by a sample of the points, which
 #' [`plan = TRUE`][triple_plans] and `verbose = TRUE` report.
 #'
-#' **GPUs.** Triples of alleles are searched for on the CPU: `backend = "cuda"`
-#' is an error for them, and `"auto"` takes the CPU.
-#'
-#' For the other metrics, each GPU holds all points, at ten bytes a value. With
+#' **GPUs.** Each GPU holds all points, at ten bytes a value. With
 #' `"pairs"`, a GPU excludes, for each point, the other points whose pair with
 #' it is too dissimilar for any triple. It then compares all pairs of the
 #' remaining points, which is faster on a GPU than lists of triangles. With
 #' `"all"`, tensor cores add up half-precision values as a filter. The triples
 #' that the filter cannot rule out are computed again in double, on the GPU.
+#'
+#' For alleles, tensor cores count the samples and alleles of each triple, which
+#' are whole numbers without error. Then the GPU needs another 4 bytes for each
+#' pair of points, and the compute capability 8.0 or more.
 #'
 #' @param x The points, as for [knn_search()], in memory. Names of the points
 #'   are the row names, or the column names with `points = "columns"` or
@@ -129,7 +130,6 @@
 #' * triples of loci with missing genotypes (`--sparse`). Pairs can have them;
 #' * all entries of a table above a threshold, and thresholds that depend on the
 #'   alleles. Here, a triple has its largest entry;
-#' * triples of alleles on GPUs;
 #' * single precision, and its checksum. The attribute `checksum` is another sum
 #'   for the same purpose.
 #' @section Errors: As for [knn_search()]. The triples are counted before memory

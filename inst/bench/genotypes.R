@@ -3,6 +3,7 @@
 #
 #   Rscript inst/bench/genotypes.R [SNPS] [SAMPLES] [--backend=cpu] [--devices=1]
 #   Rscript inst/bench/genotypes.R triples [SNPS] [SAMPLES] [--threads=2]
+#     [--backend=cpu] [--devices=1]
 #
 # prints medians of three calls of knn_search() with k = 10, and of
 # threshold_graph(), under "ccc" and "duo", beside two other metrics of the same
@@ -11,13 +12,12 @@
 # knn_stats(). A sample of the rows is compared with the definition
 # (knn_verify()). "2% missing" has na = "pairwise", on the CPU.
 #
-# "triples" prints the same of triples, on the CPU: of threshold_triples() above
-# a similarity that few have, triple_histogram() and nearest_triples() with k =
-# 10. A comparison is a sample of a triple of SNPs. nearest_triples() compares
+# "triples" prints the same of triples: of threshold_triples() above a similarity
+# that few have, triple_histogram() and nearest_triples() with k = 10. A comparison is a sample of a triple of SNPs. nearest_triples() compares
 # each triple for each of its three points. "of_limit" is the share of what the
 # sums of products alone could do in the same CPU seconds, with the fewest
-# vector instructions (floor.cpp has the rate of such instructions). The largest
-# similarities are compared with R's own arithmetic.
+# vector instructions (floor.cpp has the rate of such instructions); on a GPU it
+# and "a_cpu_second" have no meaning. The largest similarities are compared with R's own arithmetic.
 
 script <- sub("^--file=", "", grep("^--file=", commandArgs(), value = TRUE))
 source(file.path(dirname(script[[1]]), "harness.R"))
@@ -51,7 +51,7 @@ samples_a_lane <- function(metric) {
 }
 if (of_triples) {
   threads <- option("threads", fsknn:::default_num_threads())
-  options(fsknn.num_threads = threads)
+  options(fsknn.num_threads = threads, fsknn.backend = backend)
   limit <- vector_rate(1L)
   all <- choose(snps, 3) * samples
   rows <- lapply(list(ccc = x, duo = present), function(x) {

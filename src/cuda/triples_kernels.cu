@@ -6,3 +6,4 @@
 #include "cuda/triples/triple_exact.cu"
 #include "cuda/triples/triple_filter.cu"
 #include "cuda/triples/triple_rows.cu"
+#include "cuda/triples/triple_tables.cu"

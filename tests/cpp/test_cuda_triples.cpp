@@ -145,6 +145,27 @@ TEST_CASE("Hopper alone counts bits of triples, where values are small") {
         std::int64_t{1} << 31);
 }
 
+TEST_CASE("tables of alleles have a bit for each choice of three alleles") {
+  TripleSizes sizes;
+  sizes.num_points = 100;
+  sizes.padded = 1000;
+  const TripleSizes one = sizes_of_tables(sizes, 1000, 1);
+  const TripleSizes two = sizes_of_tables(sizes, 1000, 2);
+  CHECK(one.bits == 1);
+  CHECK(two.bits == 8);
+  CHECK(one.depth == depth_of_triple_bits(1000, 1));
+  CHECK(two.depth == depth_of_triple_bits(1000, 8));
+  // Rows and columns differ with two alleles.
+  CHECK(pool_rows_of(one, 99, 99) == 256);
+  CHECK(pool_rows_of(two, 99, 99) == 512);
+  CHECK(pool_rows_of(one, 99, 20) == 512);
+  CHECK(pool_rows_of(two, 300, 20) == 768);
+  // The sums of products of all pairs are on the device.
+  sizes.bits = 1;
+  sizes.depth = one.depth;
+  CHECK(bytes_of_points(one) - bytes_of_points(sizes) == 4.0 * 100 * 100);
+}
+
 TEST_CASE("a plan fits, or nothing does") {
   for (const std::int64_t n : {3, 500, 24158, 189625})
     for (const std::int64_t d : {1, 295, 20000})

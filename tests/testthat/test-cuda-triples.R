@@ -248,15 +248,82 @@ test_that("a GPU has its memory back after a call, not after R's next gc", {
   expect_gt(free(), before - 1e7)
 })
 
-test_that("triples of alleles are found on the CPU", {
+test_that("triples of alleles have the CPU's bits", {
   skip_if_no_cuda()
-  x <- genotype_matrix(12, 9)
+  # There are squares of 256 points and others, and rows of several parts.
+  cases <- list(c(3, 4), c(12, 9), c(40, 70), c(262, 700), c(600, 33))
+  for (metric in c("ccc", "duo")) {
+    for (case in cases) {
+      x <- genotype_matrix(case[[1]], case[[2]], if (metric == "ccc") 2 else 1)
+      counts <- on_both(triple_histogram, x, metric, breaks = 50)
+      on_both(triple_histogram, x, metric, breaks = c(0.05, 0.1, 0.3, 0.4))
+      on_both(triple_histogram, x, metric, breaks = 3000)
+      for (most in c(10, 3000)) {
+        least <- summary(counts, most = most)$min_similarity
+        if (is.na(least)) least <- 0.3
+        found <- on_both(threshold_triples, x, least, metric)
+        some <- c(least, found$similarity)[[nrow(found) %/% 2 + 1]]
+        for (at in pmax(some + c(-2^-52, 0, 2^-52), 0)) {
+          on_both(threshold_triples, x, at, metric)
+        }
+        if (case[[1]] < 200) next
+        on_both(threshold_triples, x, least, metric, subset = c(3, 200, 7))
+        for (i in 1:3) {
+          on_both(
+            threshold_triples, x, least, metric, subset = c(3, 250, 7),
+            stage = c(i, 3)
+          )
+          on_both(threshold_triples, x, least, metric, stage = c(i, 3))
+        }
+      }
+      for (k in unique(pmin(choose(case[[1]] - 1, 2), c(1, 4, 60)))) {
+        on_both(nearest_triples, x, k, metric)
+      }
+    }
+  }
+})
+
+test_that("tables of any multiplier and parameter have the CPU's bits", {
+  skip_if_no_cuda()
+  x <- genotype_matrix(80, 41)
+  for (table in list(c(9 / 2, 0), c(20, 2 / 3), c(1, 1), c(1e-3, 0.4))) {
+    table <- c(multiplier = table[[1]], parameter = table[[2]])
+    counts <- on_both(triple_histogram, x, metric = "ccc", allele_table = table)
+    least <- summary(counts, most = 500)$min_similarity
+    if (is.na(least)) least <- table[[1]] / 20
+    on_both(threshold_triples, x, least, metric = "ccc", allele_table = table)
+    on_both(nearest_triples, x, 5, metric = "ccc", allele_table = table)
+  }
+})
+
+test_that("triples of alleles need little memory, and run in tasks and stages", {
+  skip_if_no_cuda()
+  x <- genotype_matrix(700, 60)
+  x[x == 2 & whole_numbers(length(x)) %% 4 > 0] <- 0
+  counts <- triple_histogram(x, metric = "ccc", backend = "cpu")
+  least <- summary(counts, most = 3000)$min_similarity
+  for (bytes in c(6e6, 1e7)) {
+    more <- list(max_device_memory = bytes)
+    on_both(threshold_triples, x, least, "ccc", more = more)
+    on_both(triple_histogram, x, metric = "ccc", more = more)
+    on_both(nearest_triples, x, 3, "ccc", subset = 5:20, more = more)
+  }
   expect_error(
-    threshold_triples(x, 0.3, "ccc", backend = "cuda"), "on the CPU only",
-    class = "fsknn_backend_error"
+    threshold_triples(
+      x, least, "ccc", backend = "cuda", max_device_memory = 1e6
+    ),
+    "all points are held", class = "fsknn_cuda_error"
   )
+  whole <- threshold_triples(x, least, "ccc", backend = "cpu")
   expect_identical(
-    suppressMessages(threshold_triples(x, 0.3, "ccc")),
-    threshold_triples(x, 0.3, "ccc", backend = "cpu")
+    threshold_triples(x, least, "ccc", backend = "cuda", stages = 5), whole
   )
+  for (devices in seq_len(nrow(gpus_here()))) {
+    expect_identical(
+      threshold_triples(
+        x, least, "ccc", backend = "cuda", devices = seq_len(devices)
+      ),
+      whole
+    )
+  }
 })

@@ -499,12 +499,4 @@ test_that("what triples of alleles lack is said", {
       x, 0, "ccc", file = tempfile(), format = "comet_bytes"
     )
   })
-  search <- list(
-    request = list(backend = "cuda"), options = list(automatic = FALSE)
-  )
-  words <- "Triples of alleles are found on the CPU only."
-  expect_error(
-    fsknn:::on_cpu_alone(search, words, "test", NULL), words,
-    class = "fsknn_backend_error"
-  )
 })

@@ -78,6 +78,13 @@ struct TableTerms {
   double parameter = 0.0;   ///< of the frequencies of alleles
 };
 
+/// The numbers of an apex and a row that make tables of alleles with a third
+/// point. They are in the order 00, 01, 10, 11 of the two points' alleles.
+struct TripleTableRow {
+  float pair[4];    ///< C times the entries of the two points' table
+  float weight[4];  ///< products of their alleles' weights
+};
+
 /// The last step from an accumulated sum to the distance: the power of two that
 /// takes off the matrix's scaling, and the constants of the metric.
 struct LastStep {

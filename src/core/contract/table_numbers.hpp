@@ -13,6 +13,7 @@
 // The vignette "proofs" has the proof of the error, in the section "Tables of
 // alleles". Plain C++, for host and device.
 
+#include "core/contract/allele_table.hpp"
 #include "core/contract/metric.hpp"
 
 namespace fsknn {
@@ -50,6 +51,66 @@ FSKNN_HD inline TableNumbers table_numbers(const TableTerms& t, double sum) {
   return {static_cast<float>(n),
           static_cast<float>(0.5 * pairs_of_table(t) - n),
           static_cast<float>(weight_of_counted(t, sum))};
+}
+
+// Tables of three loci ("Triples of alleles" in the proofs), of C^3 d triples
+// of alleles. Entries are exact floats below kMostTableSamples, too.
+
+/// The error of an entry in floats, relative to C^3 d.
+constexpr double kErrorOfThree = 0x1p-18;
+/// Covers the rounding of similarities in double.
+constexpr double kRoundingOfThree = 0x1p-45;
+
+/// The constants that turn similarities into entries in floats.
+struct ThreeLoci {
+  double unit;   ///< the similarity of an entry of 1 in floats
+  double error;  ///< of an entry in floats
+
+  FSKNN_HD explicit ThreeLoci(const TableTerms& t)
+      : unit(unit_of_table(t) * (1.0 - 0.5 * t.parameter) / t.copies),
+        error(kErrorOfThree * (t.copies * pairs_of_table(t))) {}
+  /// No triple that is at least so similar has a smaller entry in floats.
+  FSKNN_HD double limit_of(double similarity) const {
+    return similarity * (1.0 - kRoundingOfThree) / unit - error;
+  }
+  /// The similarity of an entry in floats is between these two.
+  FSKNN_HD double least_of(double entry) const {
+    const double least = entry - error;
+    return (least > 0.0 ? least : 0.0) * unit * (1.0 - kRoundingOfThree);
+  }
+  FSKNN_HD double most_of(double entry) const {
+    return (entry + error) * unit * (1.0 + kRoundingOfThree);
+  }
+};
+
+/// both: the sum of products; a, b: the points' sums.
+FSKNN_HD inline TripleTableRow triple_table_row(const TableTerms& t,
+                                                double both, double a,
+                                                double b) {
+  const double c = t.copies;
+  const double g = weight_of_counted(t, a), h = weight_of_counted(t, b);
+  TripleTableRow row;
+  for (int q = 0; q < 4; ++q) {
+    row.pair[q] = static_cast<float>(
+        c * AlleleTable::number_of(q / 2, q % 2, both, c * a, c * b,
+                                   c * c * t.samples));
+    row.weight[q] = static_cast<float>((q / 2 == 1 ? g : 2.0 - g) *
+                                       (q % 2 == 1 ? h : 2.0 - h));
+  }
+  return row;
+}
+
+/// No triple with these two points has a larger entry in floats, apart from
+/// rounding within the slack of limit_of().
+FSKNN_HD inline double most_of_row(const TableTerms& t,
+                                   const TripleTableRow& row) {
+  float most = 0.0f;
+  for (int q = 0; q < 4; ++q) {
+    const float entry = row.pair[q] * row.weight[q];
+    most = entry > most ? entry : most;
+  }
+  return static_cast<double>(most) * (1.0 + 0x1p-20) /
+         (1.0 - 0.5 * t.parameter);
 }
 
 }  // namespace fsknn

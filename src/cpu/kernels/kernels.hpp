@@ -136,15 +136,7 @@ struct MaskedDistanceSide {
   const float* w;
 };
 
-/// The numbers of an apex and a row that make tables of alleles with a third
-/// point (vignette "proofs", "Triples of alleles"). They are in the order 00,
-/// 01, 10, 11 of the two points' alleles.
-struct TripleTableRow {
-  float pair[4];    ///< C times the entries of the two points' table
-  float weight[4];  ///< products of their alleles' weights
-};
-
-/// The same of consecutive third points.
+/// Consecutive third points of tables of three loci (TripleTableRow).
 struct TripleTableColumns {
   const float* with_apex;  ///< C times the sums of products
   const float* without;    ///< C^2 times the counted alleles, less with_apex

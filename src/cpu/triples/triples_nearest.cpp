@@ -185,6 +185,7 @@ class ScannedNearest {
                  std::vector<std::vector<TripleOfPoint>>& lists)
       : request_(request),
         points_(points),
+        metric_(metric_of(request, points)),
         kernels_(kernels),
         scanner_(scanner),
         lists_(lists) {}
@@ -252,6 +253,8 @@ class ScannedNearest {
 
   double similarity(std::int64_t a, std::int64_t b, std::int64_t c) const {
     const PreparedPoints& p = points_;
+    if (metric_.is_table())
+      return table_of_three(metric_, p, a, b, c).similarity;
     return similarity_of_three(kernels_.exact(p.row(Place{a}), p.row(Place{b}),
                                               p.row(Place{c}), p.padded),
                                p.sums[a], p.sums[b], p.sums[c]);
@@ -276,6 +279,7 @@ class ScannedNearest {
 
   const Request& request_;
   const PreparedPoints& points_;
+  const MetricEntry metric_;
   const TripleKernels& kernels_;
   TripleScanner& scanner_;
   std::vector<std::vector<TripleOfPoint>>& lists_;  ///< by place

@@ -24,10 +24,6 @@ namespace {
 
 constexpr std::int64_t kTablePanel = Tile::panel;
 static_assert(kStageBlock == kTablePanel, "a panel of rows is in one stage");
-/// The error of an entry in floats, relative to C^3 d.
-constexpr double kErrorOfThree = 0x1p-18;
-/// Covers the rounding of similarities in double.
-constexpr double kRoundingOfThree = 0x1p-45;
 
 /// Counts in panels: bits of DUO's, else bytes.
 class CountRows {
@@ -241,16 +237,13 @@ class TablePass {
   /// No triple of the apex with a point of the panel has a larger entry, apart
   /// from rounding within the threshold's slack.
   double bound_of(std::int64_t apex, std::int64_t panel) const {
-    float most = 0.0f;
+    double most = 0.0;
     for (std::int64_t r = 0; r < kTablePanel; ++r) {
       const std::int64_t place = panel * kTablePanel + r;
       if (place >= rows_.points.size() || place == place_of(apex)) continue;
-      const TripleTableRow row = numbers_of(apex, place);
-      for (int q = 0; q < 4; ++q)
-        most = std::max(most, row.pair[q] * row.weight[q]);
+      most = std::max(most, most_of_row(rows_.table, numbers_of(apex, place)));
     }
-    return static_cast<double>(most) * (1.0 + 0x1p-20) /
-           (1.0 - 0.5 * rows_.table.parameter);
+    return most;
   }
   bool may_reach(std::int64_t apex, std::int64_t panel, float least) const {
     return !(bounds_[(apex - first_) * rows_.panels + panel] <
@@ -287,22 +280,9 @@ class TablePass {
 
   TripleTableRow numbers_of(std::int64_t apex, std::int64_t place) const {
     const Buffer<double>& sums = rows_.points.sums;
-    const TableTerms& t = rows_.table;
-    const double c = t.copies;
-    const std::int64_t own = place_of(apex);
-    const double both =
-        static_cast<double>(of_apex(with_apex_, apex - first_)[place]) / c;
-    const double g = weight_of_counted(t, sums[own]);
-    const double h = weight_of_counted(t, sums[place]);
-    TripleTableRow row;
-    for (int q = 0; q < 4; ++q) {
-      row.pair[q] = static_cast<float>(
-          c * AlleleTable::number_of(q / 2, q % 2, both, c * sums[own],
-                                     c * sums[place], c * c * t.samples));
-      row.weight[q] = static_cast<float>((q / 2 == 1 ? g : 2.0 - g) *
-                                         (q % 2 == 1 ? h : 2.0 - h));
-    }
-    return row;
+    const double with = of_apex(with_apex_, apex - first_)[place];
+    return triple_table_row(rows_.table, with / rows_.copies(),
+                            sums[place_of(apex)], sums[place]);
   }
 
   template <class Least, class Take>
@@ -373,9 +353,7 @@ class TableScanner : public TripleScanner {
       : kernels_(choose_kernels(request.instruction_set)),
         threads_(triple_threads(request, points)),
         rows_(request, points, threads_),
-        pairs_(rows_.copies() * pairs_of_table(rows_.table)),
-        unit_(unit_of_table(rows_.table) * (1.0 - 0.5 * rows_.table.parameter) /
-              rows_.copies()) {}
+        loci_(rows_.table) {}
 
   void find(const Task& task, const Take& take, TripleStats& stats,
             Progress* progress) override {
@@ -427,8 +405,7 @@ class TableScanner : public TripleScanner {
   /// No triple that is at least so similar has a smaller entry in floats.
   float limit_of(double similarity) const {
     if (!rows_.exact()) return -kFloatInfinity;
-    return float_down(similarity * (1.0 - kRoundingOfThree) / unit_ -
-                      kErrorOfThree * pairs_);
+    return float_down(loci_.limit_of(similarity));
   }
 
   class Finder {
@@ -524,7 +501,7 @@ class TableScanner : public TripleScanner {
     const double f = p > 0.25 ? 0.25 / p : 1.0;
     const double weight = 1.0 - p * f;
     const double most =
-        rows_.table.multiplier * f * weight * weight * weight / unit_;
+        rows_.table.multiplier * f * weight * weight * weight / loci_.unit;
     return static_cast<float>(kCells / most);
   }
   /// The bins of the cells; -1: a cell has several.
@@ -536,11 +513,8 @@ class TableScanner : public TripleScanner {
       // The product of floats is rounded.
       const double from = c / per_unit * (1.0 - 0x1p-22);
       const double to = (c + 1) / per_unit * (1.0 + 0x1p-22);
-      const double off = kErrorOfThree * pairs_;
-      const std::size_t low = bin_of(
-          breaks, std::max(0.0, from - off) * unit_ * (1.0 - kRoundingOfThree));
-      const std::size_t high =
-          bin_of(breaks, (to + off) * unit_ * (1.0 + kRoundingOfThree));
+      const std::size_t low = bin_of(breaks, loci_.least_of(from));
+      const std::size_t high = bin_of(breaks, loci_.most_of(to));
       if (low == high)
         cells[static_cast<std::size_t>(c)] = static_cast<std::int32_t>(low);
     }
@@ -603,8 +577,7 @@ class TableScanner : public TripleScanner {
   const Kernels& kernels_;
   const int threads_;
   const CountRows rows_;
-  const double pairs_;  ///< C^3 d
-  const double unit_;   ///< the similarity of an entry of 1 in floats
+  const ThreeLoci loci_;
 };
 
 }  // namespace
@@ -612,8 +585,12 @@ class TableScanner : public TripleScanner {
 MakeTripleScanner scanner_for(const Request& request,
                               const MakeTripleScanner& given) {
   if (!request.metric->is_table()) return given;
-  return [](const Request& asked,
-            const PreparedPoints& points) -> std::unique_ptr<TripleScanner> {
+  return [given](
+             const Request& asked,
+             const PreparedPoints& points) -> std::unique_ptr<TripleScanner> {
+    // With more samples, floats of a device may not be exact.
+    if (given && static_cast<double>(points.num_features) < kMostTableSamples)
+      return given(asked, points);
     return std::unique_ptr<TripleScanner>(new TableScanner(asked, points));
   };
 }

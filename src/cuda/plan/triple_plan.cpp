@@ -25,6 +25,11 @@ constexpr double kCandidateBytes = 40;
 // are rows, and the sums with them.
 constexpr double kListedBytes = 12;
 
+// The row's code, and its numbers.
+double bytes_of_pool_row(const TripleSizes& sizes) {
+  return 2.0 * static_cast<double>(sizes.depth) + 32.0;
+}
+
 // All points but one may be the others of an apex, and all of these but one the
 // lower points: squares have room for both.
 std::int64_t most_pool_rows(const TripleSizes& sizes) {
@@ -68,25 +73,35 @@ TripleSizes TripleForms::sizes(TripleSizes sizes, std::int32_t largest,
   return codes;
 }
 
+TripleSizes sizes_of_tables(TripleSizes sizes, std::int64_t num_features,
+                            int copies) {
+  sizes.copies = copies;
+  sizes.bits = copies == 2 ? TripleBitBlock::table_bits : copies;
+  sizes.depth = depth_of_triple_bits(num_features, sizes.bits);
+  return sizes;
+}
+
 std::int64_t pairs_of_tile(const TripleSizes& sizes) {
   return sizes.bits > 0 ? TripleBitBlock::pairs : TripleBlock::pairs;
 }
 
 std::int64_t pool_rows_of(const TripleSizes& sizes, std::int64_t columns,
                           std::int64_t rows) {
-  return sizes.bits > 0 ? bit_pool_rows(columns, rows) : columns;
+  return sizes.bits > 0 ? bit_pool_rows(columns, rows, sizes.apart()) : columns;
 }
 
 double bytes_of_points(const TripleSizes& sizes) {
   const double n = static_cast<double>(sizes.num_points);
+  // Tables need the sum of products of each pair of points.
+  const double pairs = sizes.copies > 0 ? 4.0 * n : 0.0;
   return n * (8.0 * static_cast<double>(sizes.padded) +
-              2.0 * static_cast<double>(sizes.depth) + 32.0) +
+              2.0 * static_cast<double>(sizes.depth) + pairs + 160.0) +
          1e4;
 }
 
 double bytes_of_lane(const TripleSizes& sizes, const TriplePlan& plan) {
   const double n = static_cast<double>(sizes.num_points);
-  const double row = 2.0 * static_cast<double>(sizes.depth) + 24.0;
+  const double row = bytes_of_pool_row(sizes);
   const double of_apex =
       kListedBytes * n + 128.0 + 4.0 * static_cast<double>(sizes.num_alike);
   return static_cast<double>(plan.apexes) * of_apex +
@@ -101,7 +116,7 @@ double least_bytes_of_triples(const TripleSizes& sizes) {
 
 TriplePlan plan_triples(const TripleSizes& sizes, double bytes_usable) {
   const double n = static_cast<double>(sizes.num_points);
-  const double row = 2.0 * static_cast<double>(sizes.depth) + 24.0;
+  const double row = bytes_of_pool_row(sizes);
   TriplePlan plan;
   plan.apexes = std::min(kApexes, sizes.num_points);
   plan.pool_rows =

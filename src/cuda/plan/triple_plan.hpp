@@ -75,6 +75,9 @@ struct TripleBitBlock {
   static constexpr int pairs = columns * columns;
   /// The bits of a feature for which there is room in place of halves.
   static constexpr int most_bits = 32;
+  /// A feature's bits for tables of loci with two alleles a sample: one for
+  /// each choice of an allele at each of three loci.
+  static constexpr int table_bits = 8;
   /// With more features the number of common bits might overflow 32 bits.
   static constexpr std::int64_t most_features = std::int64_t{1} << 23;
 };
@@ -88,12 +91,13 @@ FSKNN_HD inline std::int64_t depth_of_triple_bits(std::int64_t num_features,
 }
 
 /// The rows of a pool for that many others, in whole squares. If only some of
-/// them may be the lower point, these are stored a second time.
+/// them may be the lower point, these are stored a second time. `apart`:
+/// always, since rows and columns have different codes.
 FSKNN_HD inline std::int64_t bit_pool_rows(std::int64_t columns,
-                                           std::int64_t rows) {
+                                           std::int64_t rows, bool apart) {
   constexpr std::int64_t c = TripleBitBlock::columns;
   const std::int64_t all = (columns + c - 1) / c * c;
-  return rows == columns ? all : all + (rows + c - 1) / c * c;
+  return rows == columns && !apart ? all : all + (rows + c - 1) / c * c;
 }
 
 /// The squares of an apex, as TripleTiles.
@@ -135,8 +139,12 @@ struct TripleSizes {
   std::int64_t num_points = 0, padded = 0;
   std::int64_t depth = 0;  ///< halves, or entries of 16 bits, of a row
   int bits = 0;            ///< of a feature's code; 0: halves
+  int copies = 0;          ///< alleles of a sample at a locus; 0: no tables
   std::int64_t num_breaks = 0;
   std::int64_t num_alike = 0;  ///< most similar points to find for an apex
+
+  /// Whether the codes of rows and of columns differ.
+  bool apart() const { return copies == 2; }
 };
 
 /// The form in which such devices search triples with that many features.
@@ -152,6 +160,10 @@ struct TripleForms {
   TripleSizes sizes(TripleSizes sizes, std::int32_t largest,
                     double bytes_usable) const;
 };
+
+/// The sizes for tables of loci with that many alleles a sample.
+TripleSizes sizes_of_tables(TripleSizes sizes, std::int64_t num_features,
+                            int copies);
 
 /// The bytes of the points, and of a lane.
 double bytes_of_points(const TripleSizes& sizes);

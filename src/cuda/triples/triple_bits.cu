@@ -1,10 +1,6 @@
 // Finds triples of small whole numbers that may be similar enough, and counts
 // them by similarity.
-#include <algorithm>
-
 #include "core/contract/triple_sums.hpp"
-#include "cuda/device/check.hpp"
-#include "cuda/filter/start_pairs.cuh"
 #include "cuda/triples/triple_counts.cuh"
 #include "cuda/triples/triple_squares.cuh"
 
@@ -12,65 +8,33 @@ namespace fsknn {
 namespace cuda {
 namespace {
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-constexpr int kBitThreads = HopperBlock::threads;
-#else
-constexpr int kBitThreads = 32;
-#endif
-
-// A thread's sums of 16 columns, from which it can select by index.
-constexpr int kTaken = 16;
-constexpr int kTakenBytes = 4 * HopperBlock::consumers * kTaken * 32 * 4;
-constexpr int kFilterBytes = SquareMemory::others;
-constexpr int kBinBytes = 14336;
-constexpr int kBitCountBytes = SquareMemory::others + kTakenBytes + kBinBytes;
-
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-
-// Appends candidates to the list together: of each lane, those of four pairs
-// whose bits are set.
-__device__ inline void put_counted(const TripleTileWork& work,
-                                   const TripleSquare& square,
-                                   const SquareRows& rows, unsigned passes,
-                                   const int (&largest)[4], std::int64_t column,
-                                   int lane) {
-  const int own = __popc(passes);
-  int end = own;
+/// The numbers of its rows that a thread needs.
+struct CountedRows : SquareRows {
+  int bits[2];  ///< of X
+  int sum[2];   ///< the point's and the apex's
+  __device__ CountedRows(const TripleTileWork& work, const TripleSquare& square,
+                         int warp, int lane)
+      : SquareRows(work, square, warp, lane) {
+    const int apex = static_cast<int>(work.points.sums[square.job->apex]);
 #pragma unroll
-  for (int gap = 1; gap < 32; gap *= 2) {
-    const int before = __shfl_up_sync(0xffffffffu, end, gap);
-    if (lane >= gap) end += before;
-  }
-  unsigned long long first = 0;
-  if (lane == 31)
-    first =
-        atomicAdd(work.num_candidates, static_cast<unsigned long long>(end));
-  first = __shfl_sync(0xffffffffu, first, 31);
-  unsigned long long at = first + static_cast<unsigned>(end - own);
-  const std::int32_t* const places = work.pool.places + square.job->offset;
-#pragma unroll
-  for (int q = 0; q < 4; ++q)
-    if (passes >> q & 1u) {
-      if (at < static_cast<unsigned long long>(work.capacity))
-        work.candidates[at] = {
-            places[rows.position[q / 2]], places[column + q % 2],
-            static_cast<std::int32_t>(square.job - work.jobs), largest[q]};
-      ++at;
+    for (int i = 0; i < 2; ++i) {
+      const int2 counts = work.pool.counts[pool_row[i]];
+      bits[i] = counts.x;
+      sum[i] = counts.y + apex;
     }
-}
-
-#endif
+  }
+};
 
 // A cluster handles a square at a time. In: the pool, lists and jobs of the
-// work. Out: candidates. Grid: x, clusters of two. Block: kBitThreads. Shared:
-// kFilterBytes. Empty except on Hopper.
-__global__ void __launch_bounds__(kBitThreads, 1)
+// work. Out: candidates. Grid: x, clusters of two. Block: kSquareThreads.
+// Shared: SquareMemory. Empty except on Hopper.
+__global__ void __launch_bounds__(kSquareThreads, 1)
     filter_squares(const TripleTileWork work) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char memory[];
   const auto take = [&](const TripleSquare& square, const SquareSums& sums,
                         int warp, int lane) {
-    const SquareRows rows(work, square, warp, lane);
+    const CountedRows rows(work, square, warp, lane);
     // Whole numbers as floats, and their product, have an error of at most
     // 2^-22.
     const float share = square.job->float_share * (1.0f + 0x1p-18f);
@@ -101,24 +65,25 @@ __global__ void __launch_bounds__(kBitThreads, 1)
 #endif
 }
 
-// Does the same for counts. Out: counts of bins. Shared: kBitCountBytes.
-__global__ void __launch_bounds__(kBitThreads, 1)
+// Does the same for counts. Out: counts of bins. Shared: kTakenBytes and
+// kBinBytes, besides.
+__global__ void __launch_bounds__(kSquareThreads, 1)
     count_squares_bins(const TripleTileWork work, const TripleBins bins) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char memory[];
-  BlockCounts counts(bins, memory + SquareMemory::others + kTakenBytes,
-                     kBinBytes);
+  unsigned char* const data = data_of_kernel(memory);
+  BlockCounts counts(bins, data + kTakenBytes, kBinBytes);
   const auto take_square = [&](const TripleSquare& square,
                                const SquareSums& sums, int warp, int lane) {
-    const SquareRows rows(work, square, warp, lane);
-    int* const taken = reinterpret_cast<int*>(memory + SquareMemory::others) +
-                       warp * (kTaken * 32) + lane;
+    const CountedRows rows(work, square, warp, lane);
     // Most sums of a thread are in the previous sum's bin: a float comparison
     // with its ends proves that.
     int last = 0;
     unsigned in_last = 0;
     float low = 2.0f, high = 0.0f;
-    const auto take = [&](int i, std::int64_t column, int common) {
+    for_each_sum(sums, data, warp, lane, [&](int g, int at, int common) {
+      const int i = at / 2;
+      const std::int64_t column = rows.first_column + 8 * g + at % 2;
       if (!rows.has(i, column)) return;
       const int2 other = __ldg(work.pool.counts + square.job->offset + column);
       const int largest = rows.bits[i] + other.x - common;
@@ -139,17 +104,7 @@ __global__ void __launch_bounds__(kBitThreads, 1)
         high = static_cast<float>(counts.end_of(bin) - off);
       }
       ++in_last;
-    };
-#pragma unroll
-    for (int g = 0; g < SquareSums::groups; g += kTaken / 4) {
-#pragma unroll
-      for (int at = 0; at < kTaken; ++at)
-        taken[at * 32] = sums.common[4 * g + at];
-#pragma unroll 1
-      for (int at = 0; at < kTaken; ++at)
-        take(at / 2 % 2, rows.first_column + 8 * (g + at / 4) + at % 2,
-             taken[at * 32]);
-    }
+    });
     counts.add(last, in_last);
   };
   for_squares(work, memory, take_square, [&] {
@@ -159,38 +114,16 @@ __global__ void __launch_bounds__(kBitThreads, 1)
 #endif
 }
 
-/// Starts as many clusters as there is room for, or as there are squares.
-template <class... Arguments>
-void start_squares(void (*kernel)(Arguments...), int bytes,
-                   const TripleTileWork& work, cudaStream_t stream,
-                   Arguments... arguments) {
-  CUDA_CHECK(cudaFuncSetAttribute(
-      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  const std::int64_t clusters = multiprocessors_here() / HopperBlock::cluster;
-  cudaLaunchAttribute cluster;
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = HopperBlock::cluster;
-  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = static_cast<unsigned>(
-      HopperBlock::cluster * std::min(work.to - work.from, clusters));
-  config.blockDim = HopperBlock::threads;
-  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
-}
-
 }  // namespace
 
 void start_triple_bit_filter(const TripleTileWork& work, cudaStream_t stream) {
-  start_squares(filter_squares, kFilterBytes, work, stream, work);
+  start_squares(filter_squares, 0, work, stream, work);
 }
 
 void start_triple_bit_counts(const TripleTileWork& work, const TripleBins& bins,
                              cudaStream_t stream) {
-  start_squares(count_squares_bins, kBitCountBytes, work, stream, work, bins);
+  start_squares(count_squares_bins, kTakenBytes + kBinBytes, work, stream, work,
+                bins);
 }
 
 bool has_triple_bits() { return has_warpgroups(filter_squares); }

@@ -12,41 +12,52 @@ namespace cuda {
 
 namespace {
 
-std::int64_t depth_of(std::int64_t num_features, int bits) {
-  return bits > 0 ? depth_of_triple_bits(num_features, bits)
-                  : depth_of_triples(num_features);
+/// The bits of a value in its point's own code; 0: halves.
+int own_bits(const TripleSizes& sizes) {
+  return sizes.copies > 0 ? sizes.copies : sizes.bits;
+}
+
+std::int64_t own_depth(const TripleSizes& sizes, std::int64_t num_features) {
+  return own_bits(sizes) > 0
+             ? depth_of_triple_bits(num_features, own_bits(sizes))
+             : depth_of_triples(num_features);
 }
 
 }  // namespace
 
-DeviceTriples::DeviceTriples(const PreparedPoints& points, int bits)
+DeviceTriples::DeviceTriples(const PreparedPoints& points,
+                             const TripleSizes& sizes, const TableTerms& table)
     : points_(points),
       rows_(points.size() * points.padded),
       sums_(points.size()),
-      numbers_(points.size() * depth_of(points.num_features, bits)),
+      numbers_(points.size() * own_depth(sizes, points.num_features)),
       most_(points.size()),
+      pair_sums_(sizes.copies > 0 ? points.size() * points.size() : 0),
       scale_(no_scaling()),
       words_scale_(no_scaling()),
-      bound_(TripleForm::halves, depth_of(points.num_features, bits), scale_) {
+      bound_(TripleForm::halves, sizes.depth, scale_) {
   const Stream stream;
   const std::int64_t n = points.size();
   upload(rows_, points.rows.data(), rows_.size(), stream);
   upload(sums_, points.sums.data(), n, stream);
   view_.count = n;
   view_.padded = points.padded;
-  view_.depth = depth_of(points.num_features, bits);
+  view_.depth = sizes.depth;
+  view_.own_depth = own_depth(sizes, points.num_features);
+  if (sizes.copies > 0) view_.table = table;
   view_.rows = rows_.data();
   view_.sums = sums_.data();
   view_.most = most_.data();
   for (std::int64_t p = 0; p < n; ++p)
     largest_sum_ = std::max(largest_sum_, points.sums[p]);
-  if (bits > 0) {
-    view_.bits = bits;
+  if (sizes.bits > 0) {
+    view_.bits = own_bits(sizes);
     view_.codes = numbers_.data();
     clear_from(numbers_, 0, stream);
     start_triple_codes(view_, reinterpret_cast<unsigned*>(numbers_.data()),
                        stream.get());
     set_most(stream);
+    if (sizes.copies > 0) sum_all_pairs(stream);
     return;
   }
   DeviceBuffer<double> largest(1);
@@ -59,6 +70,30 @@ DeviceTriples::DeviceTriples(const PreparedPoints& points, int bits)
       static_cast<double>(n) * static_cast<double>(points.num_features);
   for (std::int64_t p = 0; p < n; ++p) mean += points.sums[p] / values;
   words_scale_ = scale_of_words(largest_, mean);
+}
+
+void DeviceTriples::sum_all_pairs(const Stream& stream) {
+  constexpr std::int64_t at_once = 1024;
+  const std::int64_t n = points_.size();
+  clear_from(pair_sums_, 0, stream);
+  // With this, all other points are others of each.
+  DeviceBuffer<char> contained(n);
+  clear_from(contained, 0, stream);
+  TriplePoints all = view_;
+  all.contained = contained.data();
+  DeviceBuffer<TripleJob> d_jobs(std::min(n, at_once));
+  for (std::int64_t from = 0; from < n; from += at_once) {
+    const std::int64_t count = std::min(at_once, n - from);
+    std::vector<TripleJob> jobs(static_cast<std::size_t>(count));
+    for (std::int64_t j = 0; j < count; ++j)
+      jobs[static_cast<std::size_t>(j)].apex =
+          static_cast<std::int32_t>(from + j);
+    upload(d_jobs, jobs.data(), count, stream);
+    start_triple_pair_sums(all, d_jobs.data(), count,
+                           pair_sums_.data() + from * n, stream.get());
+    stream.wait();
+  }
+  view_.pair_sums = pair_sums_.data();
 }
 
 bool DeviceTriples::words_serve() {
@@ -115,7 +150,8 @@ TripleLane::TripleLane(const DeviceTriples& points, const TripleSizes& sizes,
       x_(plan.pool_rows * sizes.depth),
       pool_places_(plan.pool_rows),
       pool_most_(sizes.bits > 0 ? 0 : plan.pool_rows),
-      pool_counts_(sizes.bits > 0 ? plan.pool_rows : 0),
+      pool_counts_(sizes.bits > 0 && sizes.copies == 0 ? plan.pool_rows : 0),
+      pool_tables_(sizes.copies > 0 ? plan.pool_rows : 0),
       candidates_(plan.candidates),
       hits_(order.take != nullptr ? plan.candidates : 0),
       found_(2),
@@ -132,12 +168,14 @@ TripleLane::TripleLane(const DeviceTriples& points, const TripleSizes& sizes,
   }
   lists_ = {pair_sums_.data(), others_.data(), lowers_.data(),
             list_sizes_.data()};
-  choice_.by_pairs = order.task->by_pairs;
+  // All entries of counts are wanted. Else a table's bound costs little.
+  choice_.by_pairs =
+      sizes.copies > 0 ? order.take != nullptr : order.task->by_pairs;
   choice_.scale = points.scale();
   choice_.up = (1.0 + error_of_triple_sums(sizes.depth)) * (1.0 + 0x1p-20);
   choice_.largest_sum = points.largest_sum();
   work_.pool = {x_.data(), pool_places_.data(), pool_most_.data(),
-                pool_counts_.data()};
+                pool_counts_.data(), pool_tables_.data()};
   work_.jobs = d_jobs_.data();
   work_.lowers = lowers_.data();
   work_.candidates = candidates_.data();
@@ -162,6 +200,7 @@ TripleLane::TripleLane(const DeviceTriples& points, const TripleSizes& sizes,
 
 void TripleLane::begin_jobs(std::int64_t from, std::int64_t to) {
   jobs_.clear();
+  const bool tables = sizes_.copies > 0;
   for (std::int64_t a = from; a < to; ++a) {
     const TripleApex& apex = order_.task->apexes[static_cast<std::size_t>(a)];
     const TripleBound bound(apex.least, sizes_.padded);
@@ -175,11 +214,16 @@ void TripleLane::begin_jobs(std::int64_t from, std::int64_t to) {
     job.least = apex.least;
     job.float_share = std::nextafter(static_cast<float>(bound.share),
                                      std::numeric_limits<float>::infinity());
+    if (tables) {
+      const ThreeLoci loci(work_.points.table);
+      job.limit = std::nextafter(static_cast<float>(loci.limit_of(apex.least)),
+                                 -std::numeric_limits<float>::infinity());
+    }
     job.number = static_cast<std::int32_t>(a);
     jobs_.push_back(job);
   }
   upload(d_jobs_, jobs_.data(), to - from, stream_);
-  if (order_.task->by_pairs)
+  if (order_.task->by_pairs && !tables)
     start_triple_pair_sums(work_.points, d_jobs_.data(), to - from,
                            pair_sums_.data(), stream_.get());
 }
@@ -241,9 +285,9 @@ void TripleLane::run_group(std::size_t from, std::size_t to) {
     TripleJob& job = jobs_[j];
     const std::int64_t rows = pool_rows(job);
     job.offset = job.row_offset = offset;
-    // If only some may be the lower, these are at the end.
-    if (codes && job.rows != job.columns)
-      job.row_offset += rows - bit_pool_rows(job.rows, job.rows);
+    // If rows have codes of their own, these are at the end.
+    if (codes && (job.rows != job.columns || sizes_.apart()))
+      job.row_offset += rows - bit_pool_rows(job.rows, job.rows, false);
     job.first_tile = tiles;
     offset += rows;
     tiles += codes ? job.squares().count() : job.tiles().count();
@@ -287,7 +331,9 @@ bool TripleLane::try_tiles(std::int64_t from, std::int64_t to) {
   const bool counting = order_.breaks != nullptr;
   if (counting) {
     clear_from(bin_counts_, 0, stream_);
-    if (sizes_.bits > 0) {
+    if (sizes_.copies > 0) {
+      start_triple_table_counts(work_, bins_, stream_.get());
+    } else if (sizes_.bits > 0) {
       start_triple_bit_counts(work_, bins_, stream_.get());
     } else {
       start_triple_counts(work_, bins_, stream_.get());
@@ -295,8 +341,9 @@ bool TripleLane::try_tiles(std::int64_t from, std::int64_t to) {
     }
     download(h_bin_counts_.data(), bin_counts_, bin_counts_.size(), stream_);
   } else {
-    (sizes_.bits > 0 ? start_triple_bit_filter : start_triple_filter)(
-        work_, stream_.get());
+    (sizes_.copies > 0 ? start_triple_table_filter
+     : sizes_.bits > 0 ? start_triple_bit_filter
+                       : start_triple_filter)(work_, stream_.get());
     start_reranking_triples(work_, hits_.data(), found_.data() + 1,
                             stream_.get());
   }

@@ -21,9 +21,10 @@ namespace cuda {
 /// outlive it.
 class DeviceTriples {
  public:
-  /// bits: of each value's code, if all are small whole numbers; 0: make()
-  /// chooses.
-  DeviceTriples(const PreparedPoints& points, int bits);
+  /// sizes.bits: of each value's code, if all are small whole numbers; 0:
+  /// make() chooses. table: of tables of alleles.
+  DeviceTriples(const PreparedPoints& points, const TripleSizes& sizes,
+                const TableTerms& table);
 
   /// Returns whether whole numbers suit pairs of an apex's others.
   bool words_serve();
@@ -38,11 +39,12 @@ class DeviceTriples {
 
  private:
   void set_most(const Stream& stream);
+  void sum_all_pairs(const Stream& stream);
 
   const PreparedPoints& points_;
   DeviceBuffer<double> rows_, sums_;
   DeviceBuffer<__half> numbers_;
-  DeviceBuffer<float> most_;
+  DeviceBuffer<float> most_, pair_sums_;
   PowerOfTwo scale_;
   double largest_ = 0.0, largest_sum_ = 0.0;
   PowerOfTwo words_scale_;
@@ -103,6 +105,7 @@ class TripleLane {
   DeviceBuffer<std::int32_t> pool_places_;
   DeviceBuffer<float> pool_most_;
   DeviceBuffer<int2> pool_counts_;
+  DeviceBuffer<TripleTableColumn> pool_tables_;
   DeviceBuffer<TripleCandidate> candidates_;
   DeviceBuffer<TripleHit> hits_;
   DeviceBuffer<unsigned long long> found_;  ///< candidates, hits

@@ -5,6 +5,7 @@
 #include "cuda/device/check.hpp"
 #include "cuda/exact/pair_sum.cuh"
 #include "cuda/triples/triple_counts.cuh"
+#include "cuda/triples/triple_table.cuh"
 
 namespace fsknn {
 namespace cuda {
@@ -56,9 +57,16 @@ __device__ inline void for_reranked(const TripleTileWork& work,
     const bool there = at < count;
     const TripleCandidate candidate = work.candidates[there ? at : first];
     const std::int32_t apex = work.jobs[candidate.job].apex;
+    if (p.pair_sums != nullptr) {
+      each(candidate,
+           similarity_of_table(p, candidate.sum, apex, candidate.lower,
+                               candidate.higher),
+           there && part == 0);
+      continue;
+    }
     // For whole numbers the contract's sum is available already.
     const double sum = p.bits > 0
-                           ? static_cast<double>(candidate.largest)
+                           ? static_cast<double>(candidate.sum)
                            : sum_of_three(p.rows + apex * p.padded,
                                           p.rows + candidate.lower * p.padded,
                                           p.rows + candidate.higher * p.padded,

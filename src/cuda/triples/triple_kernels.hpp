@@ -9,6 +9,11 @@
 // two codes. Tensor cores count the common bits of X_j and X_k without
 // rounding. The sum of max(X_j, X_k) is |X_j| + |X_k| less that count, which
 // decides the pair exactly.
+//
+// Tables of three loci need the sum of products instead. X has a bit for each
+// choice of an allele at each locus, and the common bits of a row's X and a
+// column's are that sum. The tables' other entries follow from it and from the
+// sums of pairs.
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -16,6 +21,7 @@
 #include <cstdint>
 
 #include "core/contract/scaling.hpp"
+#include "core/contract/table_numbers.hpp"
 #include "core/search/triple_scanner.hpp"
 #include "cuda/plan/triple_plan.hpp"
 
@@ -24,18 +30,23 @@ namespace cuda {
 
 /// Points by place, device memory.
 struct TriplePoints {
-  std::int64_t count = 0, padded = 0, depth = 0;
+  std::int64_t count = 0, padded = 0;
+  std::int64_t depth = 0;        ///< of X, in 16 bits
+  std::int64_t own_depth = 0;    ///< of a point's own numbers or codes
   const double* rows = nullptr;  ///< [count x padded], prepared
   const double* sums = nullptr;  ///< [count] of these rows
   TripleForm form = TripleForm::halves;
-  const void* numbers = nullptr;  ///< [count x depth]: see triple_bound.hpp
+  const void* numbers = nullptr;  ///< [count x own_depth]: triple_bound.hpp
   int bits = 0;                   ///< of a value's code; 0: halves
-  /// [count x depth], 16 bits each: bit f of word w bits + t of a row tells
+  /// [count x own_depth], 16 bits each: bit f of word w bits + t of a row tells
   /// whether feature 32 w + f is above t.
   const void* codes = nullptr;
   const float* most = nullptr;      ///< [count] TripleSumBound::float_most_of()
   const char* contained = nullptr;  ///< [count] of TripleOwners; null: all
   std::int64_t stage = 0, stages = 1;
+  TableTerms table;  ///< of tables of alleles
+  /// [count x count] of tables: the pairs' sums of products; else null.
+  const float* pair_sums = nullptr;
 };
 
 /// An apex of a task.
@@ -50,6 +61,7 @@ struct TripleJob {
   double share = 0, third = 0;  ///< of TripleBound
   double least = 0;
   float float_share = 0;    ///< above share
+  float limit = 0;          ///< of tables: ThreeLoci::limit_of(least)
   std::int32_t number = 0;  ///< in the task
   /// Returns its tiles; for host and device.
   FSKNN_HD TripleTiles tiles() const {
@@ -100,7 +112,8 @@ struct TripleChoice {
                              ///< one
   double largest_sum = 0.0;  ///< of all rows
 };
-/// Computes the sums of each job's apex with each of its others.
+/// Computes the sums of each job's apex with each of its others: of largest
+/// values, or for tables of products.
 void start_triple_pair_sums(const TriplePoints& points, const TripleJob* jobs,
                             std::int64_t num_jobs, float* pair_sums,
                             cudaStream_t stream);
@@ -117,6 +130,13 @@ void start_most_alike(const TriplePoints& points, const TripleJob* jobs,
                       std::int64_t count, std::int32_t* alike,
                       cudaStream_t stream);
 
+/// The numbers of an other with the apex, for tables: as TripleTableColumns of
+/// the CPU.
+struct alignas(16) TripleTableColumn {
+  float with_apex, without, weight;
+  std::int32_t place;
+};
+
 /// X of the others of some jobs.
 struct TriplePool {
   __half* x = nullptr;             ///< [pool rows x depth]
@@ -124,6 +144,7 @@ struct TriplePool {
   float* most = nullptr;           ///< [pool rows] of the points
   /// [pool rows] for codes: x the number of bits in X, y the point's sum.
   int2* counts = nullptr;
+  TripleTableColumn* tables = nullptr;  ///< [pool rows]
 };
 void start_triple_pool(const TriplePoints& points, const TripleJob* jobs,
                        std::int64_t num_jobs, std::int64_t most_columns,
@@ -138,7 +159,7 @@ void start_triple_code_pool(const TriplePoints& points, const TripleJob* jobs,
 /// Two places and a job, whose apex is the third.
 struct TripleCandidate {
   std::int32_t lower, higher, job;
-  std::int32_t largest;  ///< for codes: the sum of the largest values
+  std::int32_t sum;  ///< for codes: of the largest values, or of products
 };
 
 /// Tiles, or squares, [from, to) of some jobs.
@@ -177,6 +198,11 @@ void start_triple_counts(const TripleTileWork& work, const TripleBins& bins,
 void start_triple_bit_filter(const TripleTileWork& work, cudaStream_t stream);
 void start_triple_bit_counts(const TripleTileWork& work, const TripleBins& bins,
                              cudaStream_t stream);
+
+/// Do the same for tables of alleles.
+void start_triple_table_filter(const TripleTileWork& work, cudaStream_t stream);
+void start_triple_table_counts(const TripleTileWork& work,
+                               const TripleBins& bins, cudaStream_t stream);
 
 /// Returns whether the current device's code counts bits in this way.
 bool has_triple_bits();

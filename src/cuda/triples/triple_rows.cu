@@ -132,6 +132,19 @@ struct CodeSums {
            (__popc(a.z | b.z) + __popc(a.w | b.w));
   }
 };
+/// Adds products of values from 0 to `bits`.
+template <int bits>
+struct ProductSums : CodeSums {
+  __device__ static int common(unsigned a, unsigned b) { return __popc(a & b); }
+  __device__ static int sum(const uint4& a, const uint4& b) {
+    int sum = (common(a.x, b.x) + common(a.y, b.y)) +
+              (common(a.z, b.z) + common(a.w, b.w));
+    if (bits == 2)
+      sum += (common(a.x, b.y) + common(a.y, b.x)) +
+             (common(a.z, b.w) + common(a.w, b.z));
+    return sum;
+  }
+};
 
 // One warp handles a pair of an apex and a place. In: all, the points' rows.
 // Out: sums [jobs x count], written only for others. Grid: x over places, y
@@ -142,7 +155,7 @@ __global__ void __launch_bounds__(kThreads)
               const TripleJob* jobs, float* sums) {
   const TripleJob& job = jobs[blockIdx.y];
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const std::int64_t pieces = points.depth / kPiece;
+  const std::int64_t pieces = points.own_depth / kPiece;
   const uint4* const own = all + job.apex * pieces;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kWarps;
   std::int64_t place =
@@ -161,10 +174,23 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// Returns the largest entry in floats that the apex and the place allow.
+__device__ inline double most_of_pair(const TriplePoints& points,
+                                      std::int64_t apex, std::int64_t place,
+                                      float pair_sum) {
+  return most_of_row(
+      points.table,
+      triple_table_row(points.table, static_cast<double>(pair_sum),
+                       points.sums[apex], points.sums[place]));
+}
+
 /// Applies the bound on one pair: see the vignette "proofs".
 __device__ inline bool has_room(const TriplePoints& points,
                                 const TripleJob& job, std::int64_t place,
                                 float pair_sum, const TripleChoice& choice) {
+  if (points.pair_sums != nullptr)
+    return !(most_of_pair(points, job.apex, place, pair_sum) <
+             static_cast<double>(job.limit));
   const double both = points.sums[job.apex] + points.sums[place];
   const double third =
       fmin(choice.largest_sum, fmax(job.third * both, kNearlyEmpty));
@@ -172,6 +198,16 @@ __device__ inline bool has_room(const TriplePoints& points,
   if (most < 0x1p-1020) return true;
   return !(static_cast<double>(pair_sum) >
            ((most * choice.scale.first) * choice.scale.second) * choice.up);
+}
+
+/// Returns the pair sums of a job's apex, by place.
+__device__ inline const float* pair_sums_of(const TriplePoints& points,
+                                            const TripleJob& job,
+                                            const float* of_jobs) {
+  if (points.pair_sums != nullptr)
+    return points.pair_sums +
+           static_cast<std::int64_t>(job.apex) * points.count;
+  return of_jobs + static_cast<std::int64_t>(blockIdx.x) * points.count;
 }
 
 /// Returns the number of preceding threads of the block that are `set`, and
@@ -201,15 +237,16 @@ __global__ void __launch_bounds__(kThreads)
   const TripleJob& job = jobs[blockIdx.x];
   const std::int64_t base =
       static_cast<std::int64_t>(blockIdx.x) * points.count;
+  const float* const pair_sums = pair_sums_of(points, job, to.pair_sums);
   int columns = 0, rows = 0;
   const std::int64_t first =
       points.contained != nullptr ? 0 : job.apex / kThreads * kThreads;
   for (std::int64_t at = first; at < points.count; at += kThreads) {
     const std::int64_t place = at + threadIdx.x;
-    const bool taken =
-        place < points.count && is_other(points, job.apex, place) &&
-        (!choice.by_pairs ||
-         has_room(points, job, place, to.pair_sums[base + place], choice));
+    const bool taken = place < points.count &&
+                       is_other(points, job.apex, place) &&
+                       (!choice.by_pairs ||
+                        has_room(points, job, place, pair_sums[place], choice));
     int count = 0;
     const int column = columns + rank_of(taken, of_warps, count);
     columns += count;
@@ -234,15 +271,18 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ Key of_warps[kWarps];
   constexpr Key none = ~Key{0};
   const std::int64_t apex = jobs[blockIdx.x].apex;
-  const float* const own =
-      sums + static_cast<std::int64_t>(blockIdx.x) * points.count;
+  const float* const own = pair_sums_of(points, jobs[blockIdx.x], sums);
   Key last = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     Key least = none;
     for (std::int64_t p = threadIdx.x; p < points.count; p += kThreads) {
       if (p == apex) continue;
       // Non-negative floats order as their bits do.
-      const float unlike = own[p] / (points.most[apex] + points.most[p]);
+      const float unlike =
+          points.pair_sums != nullptr
+              ? static_cast<float>(
+                    1.0 / (most_of_pair(points, apex, p, own[p]) + 1e-30))
+              : own[p] / (points.most[apex] + points.most[p]);
       const Key key = (static_cast<Key>(__float_as_uint(unlike)) << 32 |
                        static_cast<Key>(p)) +
                       1;
@@ -329,7 +369,11 @@ void start_triple_pair_sums(const TriplePoints& points, const TripleJob* jobs,
     sum_pairs<Rows><<<grid, kThreads, 0, stream>>>(
         static_cast<const uint4*>(Rows::of(points)), points, jobs, pair_sums);
   };
-  if (points.bits > 0)
+  if (points.table.copies == 2.0)
+    start(ProductSums<2>());
+  else if (points.table.copies == 1.0)
+    start(ProductSums<1>());
+  else if (points.bits > 0)
     start(CodeSums());
   else
     start(HalfSums());

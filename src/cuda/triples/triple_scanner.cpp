@@ -21,8 +21,9 @@ namespace {
 /// The points on a device, whose memory is freed on that device.
 class PointsOnDevice {
  public:
-  PointsOnDevice(int device, const PreparedPoints& points, int bits)
-      : device_(device), points_(new DeviceTriples(points, bits)) {}
+  PointsOnDevice(int device, const PreparedPoints& points,
+                 const TripleSizes& sizes, const TableTerms& table)
+      : device_(device), points_(new DeviceTriples(points, sizes, table)) {}
   PointsOnDevice(const PointsOnDevice&) = delete;
   PointsOnDevice& operator=(const PointsOnDevice&) = delete;
   ~PointsOnDevice() {
@@ -45,24 +46,22 @@ class Scanner final : public TripleScanner {
     sizes_.padded = points.padded;
     const GpuFacts facts = facts_of(gpus.all(), request.max_device_memory);
     usable_ = facts.bytes_usable();
-    const TripleForms forms(points.num_features, facts);
-    const std::int32_t largest =
-        forms.most_bits == 0
-            ? -1
-            : largest_whole(points.rows.data(), points.size() * points.padded,
-                            forms.most_bits, request.num_threads);
-    sizes_ = forms.sizes(sizes_, largest, usable_);
-    if (sizes_.bits > 0) {
-      const DeviceGuard guard(gpus.id(0));
-      if (!has_triple_bits()) sizes_ = forms.sizes(sizes_, -1, usable_);
-    }
+    const TableTerms table = metric_of(request, points).table;
+    if (table.copies > 0.0 && facts.capability < 80)
+      throw Failure(
+          "triples of alleles need a GPU of compute capability 8.0 or more");
+    if (table.copies > 0.0)
+      sizes_ = sizes_of_tables(sizes_, points.num_features,
+                               static_cast<int>(table.copies));
+    else
+      choose_form(request, points, facts, gpus);
     plan(gpus, 0, 0);
     held_.resize(static_cast<std::size_t>(gpus.count()));
     Workers workers(nullptr, gpus.count());
     workers.run(gpus.count(), [&](int w) {
       const DeviceGuard guard(gpus.id(w));
       held_[static_cast<std::size_t>(w)].reset(
-          new PointsOnDevice(gpus.id(w), points, sizes_.bits));
+          new PointsOnDevice(gpus.id(w), points, sizes_, table));
     });
   }
 
@@ -94,6 +93,20 @@ class Scanner final : public TripleScanner {
   }
 
  private:
+  void choose_form(const Request& request, const PreparedPoints& points,
+                   const GpuFacts& facts, const UsedDevices& gpus) {
+    const TripleForms forms(points.num_features, facts);
+    const std::int32_t largest =
+        forms.most_bits == 0
+            ? -1
+            : largest_whole(points.rows.data(), points.size() * points.padded,
+                            forms.most_bits, request.num_threads);
+    sizes_ = forms.sizes(sizes_, largest, usable_);
+    if (sizes_.bits == 0) return;
+    const DeviceGuard guard(gpus.id(0));
+    if (!has_triple_bits()) sizes_ = forms.sizes(sizes_, -1, usable_);
+  }
+
   TriplePlan plan(const UsedDevices& gpus, std::int64_t num_breaks,
                   std::int64_t num_alike) {
     sizes_.num_breaks = num_breaks;

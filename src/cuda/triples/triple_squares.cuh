@@ -3,10 +3,15 @@
 // Squares of an apex's others, whose codes tensor cores count by warpgroups
 // (Hopper). The two blocks of a cluster have the two halves of a square's rows
 // and compare them with the same columns. Each copies half of these to both, as
-// in the filter of pairs (cuda/filter/warpgroup_pairs.cuh).
+// in the filter of pairs (cuda/filter/warpgroup_pairs.cuh). On other GPUs, two
+// blocks have the halves, too, and warps read codes from global memory.
 
+#include <algorithm>
 #include <cstdint>
 
+#include "cuda/device/check.hpp"
+#include "cuda/filter/start_pairs.cuh"
+#include "cuda/filter/warp_pairs.cuh"
 #include "cuda/filter/warpgroup_pairs.cuh"
 #include "cuda/triples/triple_kernels.hpp"
 
@@ -40,8 +45,9 @@ struct CodeTiles {
   }
 };
 
-/// The layout of a block's shared memory: stages of a square's columns and the
-/// block's rows, barriers, then the kernel's additional data.
+/// The layout of a block's shared memory on Hopper: stages of a square's
+/// columns and the block's rows, barriers, then the kernel's additional data.
+/// Other GPUs have only the latter.
 struct SquareMemory {
   static constexpr int stages = 4;
   static constexpr int stage_bytes =
@@ -51,7 +57,12 @@ struct SquareMemory {
   static_assert(8 * 2 * stages <= 128, "there is room for the barriers");
 };
 
+/// The threads of a block that handles squares.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+constexpr int kSquareThreads = HopperBlock::threads;
+#else
+constexpr int kSquareThreads = 256;
+#endif
 
 /// A square of a job, the same in all threads of a block.
 struct TripleSquare {
@@ -72,13 +83,114 @@ struct TripleSquare {
   }
 };
 
-/// The squares that a cluster processes.
+/// The squares that two blocks process.
 struct ClusterSquares {
   std::int64_t first, step;
   __device__ explicit ClusterSquares(const TripleTileWork& work)
       : first(work.from + blockIdx.x / HopperBlock::cluster),
         step(gridDim.x / HopperBlock::cluster) {}
 };
+
+/// Returns which half of a square's rows the block has.
+__device__ inline unsigned half_of_square() {
+  return blockIdx.x % HopperBlock::cluster;
+}
+
+/// A thread's part of a square: 2 rows, 8 apart, and 2 columns of every 8.
+/// Number 4 g + 2 i + e belongs to row i and column e of group g.
+struct SquareSums {
+  static constexpr int groups = TripleBitBlock::columns / 8;
+  int common[128];
+};
+
+/// The rows and columns of a thread.
+struct SquareRows {
+  std::int32_t position[2];  ///< among the others; none: beyond all
+  std::int64_t pool_row[2];  ///< of a row; none: of the first
+  std::int64_t first_column;
+  int num_columns;
+
+  __device__ SquareRows(const TripleTileWork& work, const TripleSquare& square,
+                        int warp, int lane)
+      : first_column(square.first_column + lane % 4 * 2),
+        num_columns(square.job->columns) {
+    const TripleJob& job = *square.job;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const std::int64_t row = square.first_row +
+                               half_of_square() * TripleBitBlock::rows +
+                               warp * 16 + lane / 4 + 8 * i;
+      const bool there = row < job.rows;
+      pool_row[i] = job.row_offset + (there ? row : 0);
+      position[i] = !there ? INT32_MAX
+                    : job.rows == job.columns
+                        ? static_cast<std::int32_t>(row)
+                        : work.lowers[static_cast<std::int64_t>(job.list) *
+                                          work.points.count +
+                                      row];
+    }
+  }
+  /// Returns whether the pair counts.
+  __device__ bool has(int i, std::int64_t column) const {
+    return position[i] < column && column < num_columns;
+  }
+};
+
+/// Appends candidates to the list together: of each lane, those of four pairs
+/// whose bits are set. All lanes of a warp must call it.
+__device__ inline void put_counted(const TripleTileWork& work,
+                                   const TripleSquare& square,
+                                   const SquareRows& rows, unsigned passes,
+                                   const int (&sums)[4], std::int64_t column,
+                                   int lane) {
+  const int own = __popc(passes);
+  int end = own;
+#pragma unroll
+  for (int gap = 1; gap < 32; gap *= 2) {
+    const int before = __shfl_up_sync(0xffffffffu, end, gap);
+    if (lane >= gap) end += before;
+  }
+  unsigned long long first = 0;
+  if (lane == 31)
+    first =
+        atomicAdd(work.num_candidates, static_cast<unsigned long long>(end));
+  first = __shfl_sync(0xffffffffu, first, 31);
+  unsigned long long at = first + static_cast<unsigned>(end - own);
+  const std::int32_t* const places = work.pool.places + square.job->offset;
+#pragma unroll
+  for (int q = 0; q < 4; ++q)
+    if (passes >> q & 1u) {
+      if (at < static_cast<unsigned long long>(work.capacity))
+        work.candidates[at] = {
+            places[rows.position[q / 2]], places[column + q % 2],
+            static_cast<std::int32_t>(square.job - work.jobs), sums[q]};
+      ++at;
+    }
+}
+
+/// Calls take(g, at, sum) for all sums of a thread, with its group and its
+/// number in the group, and without a copy of the code for each. `room`: shared
+/// memory of kTakenBytes.
+constexpr int kTaken = 16;
+constexpr int kTakenBytes = 8 * kTaken * 32 * 4;
+/// The shared memory for the bins of such a kernel.
+constexpr int kBinBytes = 14336;
+template <class Take>
+__device__ inline void for_each_sum(const SquareSums& sums, void* room,
+                                    int warp, int lane, const Take& take) {
+  int* const taken = static_cast<int*>(room) + warp * (kTaken * 32) + lane;
+#pragma unroll
+  for (int g = 0; g < SquareSums::groups; g += kTaken / 4) {
+#pragma unroll
+    for (int at = 0; at < kTaken; ++at)
+      taken[at * 32] = sums.common[4 * g + at];
+#pragma unroll 1
+    for (int at = 0; at < kTaken; ++at)
+      take(g + at / 4, at % 4, taken[at * 32]);
+  }
+}
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 /// Starts all copies, in one thread.
 __device__ inline void copy_squares(const TripleTileWork& work,
@@ -115,51 +227,6 @@ __device__ inline void copy_squares(const TripleTileWork& work,
     }
   }
 }
-
-/// A thread's part of a square: 2 rows, 8 apart, and 2 columns of every 8.
-/// Number 4 g + 2 i + e belongs to row i and column e of group g.
-struct SquareSums {
-  static constexpr int groups = TripleBitBlock::columns / 8;
-  int common[128];
-};
-
-/// The numbers of its rows that a thread needs.
-struct SquareRows {
-  std::int32_t position[2];  ///< among the others; none: beyond all
-  int bits[2];               ///< of X
-  int sum[2];                ///< the point's and the apex's
-  std::int64_t first_column;
-  int num_columns;
-
-  __device__ SquareRows(const TripleTileWork& work, const TripleSquare& square,
-                        int warp, int lane)
-      : first_column(square.first_column + lane % 4 * 2),
-        num_columns(square.job->columns) {
-    const TripleJob& job = *square.job;
-    const int apex = static_cast<int>(work.points.sums[job.apex]);
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const std::int64_t row = square.first_row +
-                               cluster_rank() * TripleBitBlock::rows +
-                               warp * 16 + lane / 4 + 8 * i;
-      const bool there = row < job.rows;
-      const int2 counts =
-          there ? work.pool.counts[job.row_offset + row] : make_int2(0, 0);
-      bits[i] = counts.x;
-      sum[i] = counts.y + apex;
-      position[i] = !there ? INT32_MAX
-                    : job.rows == job.columns
-                        ? static_cast<std::int32_t>(row)
-                        : work.lowers[static_cast<std::int64_t>(job.list) *
-                                          work.points.count +
-                                      row];
-    }
-  }
-  /// Returns whether the pair counts.
-  __device__ bool has(int i, std::int64_t column) const {
-    return position[i] < column && column < num_columns;
-  }
-};
 
 /// Counts the common bits by a warpgroup, and calls take(square, sums).
 template <class Take>
@@ -240,7 +307,84 @@ __device__ inline void for_squares(const TripleTileWork& work,
   cluster_sync();
 }
 
+/// The begin of the kernel's additional data.
+__device__ inline unsigned char* data_of_kernel(unsigned char* memory) {
+  return memory + SquareMemory::others;
+}
+
+#else
+
+__device__ inline void meet_consumers() { __syncthreads(); }
+
+__device__ inline unsigned char* data_of_kernel(unsigned char* memory) {
+  return memory;
+}
+
+/// The same for other GPUs.
+template <class Take, class Finish>
+__device__ inline void for_squares(const TripleTileWork& work, unsigned char*,
+                                   const Take& take, const Finish& finish) {
+  using C = CodeTiles;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const std::int64_t parts = work.points.depth / TripleBitBlock::depth;
+  const unsigned* const pool = reinterpret_cast<const unsigned*>(work.pool.x);
+  const auto word = [&](std::int64_t row, std::int64_t piece) {
+    return __ldg(pool + 4 * C::at(row, piece, parts) + lane % 4);
+  };
+  const ClusterSquares mine(work);
+  for (std::int64_t t = mine.first; t < work.to; t += mine.step) {
+    const TripleSquare square(work, t);
+    const std::int64_t row = square.job->row_offset + square.first_row +
+                             half_of_square() * TripleBitBlock::rows +
+                             warp * 16 + lane / 4;
+    const std::int64_t column =
+        square.job->offset + square.first_column + lane / 4;
+    SquareSums sums;
+    int(&all)[SquareSums::groups][4] =
+        reinterpret_cast<int(&)[SquareSums::groups][4]>(sums.common);
+#pragma unroll
+    for (int i = 0; i < 128; ++i) sums.common[i] = 0;
+    for (std::int64_t p = 0; p < C::row_pieces * parts; p += 2) {
+      const unsigned a[4] = {word(row, p), word(row + 8, p), word(row, p + 1),
+                             word(row + 8, p + 1)};
+#pragma unroll
+      for (int g = 0; g < SquareSums::groups; ++g)
+        add_products(all[g], a, word(column + 8 * g, p),
+                     word(column + 8 * g, p + 1));
+    }
+    take(square, sums, warp, lane);
+  }
+  finish();
+}
+
 #endif
+
+/// Starts as many pairs of blocks as there is room for, or as there are
+/// squares. bytes: of the kernel's additional data.
+template <class... Arguments>
+void start_squares(void (*kernel)(Arguments...), int bytes,
+                   const TripleTileWork& work, cudaStream_t stream,
+                   Arguments... arguments) {
+  const bool hopper = has_warpgroups(kernel);
+  if (hopper) bytes += SquareMemory::others;
+  CUDA_CHECK(cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  const std::int64_t clusters = multiprocessors_here() / HopperBlock::cluster;
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = HopperBlock::cluster;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = static_cast<unsigned>(
+      HopperBlock::cluster * std::min(work.to - work.from, clusters));
+  config.blockDim = hopper ? HopperBlock::threads : 256;
+  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = hopper ? 1 : 0;
+  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
+}
 
 }  // namespace cuda
 }  // namespace fsknn

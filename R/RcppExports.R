@@ -17,6 +17,10 @@ cpp_cuda_devices <- function(start) {
     .Call(`_fsknn_cpp_cuda_devices`, start)
 }
 
+cpp_self_test <- function() {
+    .Call(`_fsknn_cpp_self_test`)
+}
+
 cpp_between <- function(x, blocks, limits, request) {
     .Call(`_fsknn_cpp_between`, x, blocks, limits, request)
 }

@@ -20,7 +20,27 @@
 #' second and about 500 MB of its memory. The free memory of GPUs that this R
 #' process has not used is therefore unknown.
 #'
+#' @section Self-test of GPUs:
+#' Answers of backend `"cuda"` are exact if a GPU's arithmetic is as the proofs
+#' assume (`vignette("proofs")`, *Assumptions*). With `test = TRUE`, each GPU
+#' computes sums and single operations that are hard for these assumptions, with
+#' the searches' own instructions. The results are compared with those of the
+#' CPU:
+#' * sums of products of bytes, up to the limits of 32 bits, and counts of up to
+#'   2^20 common bits: exact;
+#' * sums of products of half-precision floats, with the largest losses known to
+#'   us: within the error bound;
+#' * single operations on doubles and floats, with subnormal and infinite
+#'   numbers, and comparisons of equal numbers: the same bits.
+#'
+#' The test takes about a second. It can find a GPU or a build that is wrong,
+#' but it can't prove that one is right. If a GPU fails, its answers may be
+#' wrong. There is a warning of class `fsknn_self_test_warning`. Use `backend =
+#' "cpu"`, or `devices` to leave out that GPU.
+#'
 #' @param start Start CUDA on every GPU, to see how much memory each has free?
+#'   `FALSE` by default.
+#' @param test Test the arithmetic of every GPU? This starts CUDA on them.
 #'   `FALSE` by default.
 #'
 #' @returns A data frame of class `fsknn_backends` with one row for each
@@ -47,17 +67,100 @@
 #'
 #' GPUs that this installation was not compiled for are left out, and the
 #' attribute `left_out` names them.
+#'
+#' With `test = TRUE` there is a further column `test` in both data frames. For
+#' a GPU it is `"passed"`, or `"failed: "` or `"not finished: "` with the
+#' reasons. For backend `"cuda"` it is `"passed"` if all GPUs passed, otherwise
+#' it has the words of those that did not. It is `NA` for the CPU, and for
+#' `"cuda"` if there is no usable GPU.
 #' @seealso [knn_plan()] for the backend and GPUs of one search.
 #' @export
 #' @examples
 #' knn_backends()
 #' nrow(knn_backends()$devices$cuda)
-knn_backends <- function(start = FALSE) {
+#' knn_backends(test = TRUE)$test
+knn_backends <- function(start = FALSE, test = FALSE) {
   start <- check_flag(start, "start")
+  test <- check_flag(test, "test")
   facts <- backend_facts()
   table <- describe_backends(facts)
-  table$devices <- list(cpu = NULL, cuda = cuda_devices(start, facts))
+  results <- if (test && facts$cuda$usable) cpp_self_test() else list()
+  devices <- cuda_devices(start, facts)
+  if (test) {
+    # If the GPUs can no longer be listed, there are no rows.
+    devices$test <- words_of_self_tests(results)[seq_len(nrow(devices))]
+    table$test <- c(NA, summarise_self_tests(devices))
+    warn_of_failed(devices, call = current_env())
+  }
+  table$devices <- list(cpu = NULL, cuda = devices)
   structure(table, class = c("fsknn_backends", "data.frame"))
+}
+
+# --- the self-test of GPUs ---------------------------------------------------
+
+words_of_self_tests <- function(results) {
+  vapply(results, function(result) {
+    if (!result$finished) {
+      paste0("not finished: ", result$why_not)
+    } else if (length(result$failed) > 0) {
+      words <- vapply(result$failed, words_of_assumption, "")
+      paste0("failed: ", paste(words, collapse = "; "))
+    } else {
+      "passed"
+    }
+  }, "")
+}
+
+words_of_assumption <- function(name) {
+  switch(
+    name,
+    byte_sums = "sums of products of bytes are not exact",
+    bit_counts = "counts of common bits are not exact",
+    half_sums = paste(
+      "sums of products of half-precision floats exceed the error bound"
+    ),
+    float64 = "operations on doubles are not those of IEEE 754",
+    float32 = "operations on floats are not those of IEEE 754",
+    order = "comparisons of numbers are wrong",
+    name
+  )
+}
+
+# Returns the words for backend "cuda": NA without GPUs.
+summarise_self_tests <- function(devices) {
+  other <- devices$test != "passed"
+  if (nrow(devices) == 0) {
+    NA_character_
+  } else if (!any(other)) {
+    "passed"
+  } else {
+    paste0(
+      "device ", devices$device[other], ": ", devices$test[other],
+      collapse = "; "
+    )
+  }
+}
+
+warn_of_failed <- function(devices, call) {
+  failed <- devices[startsWith(devices$test, "failed"), , drop = FALSE]
+  if (nrow(failed) == 0) {
+    return(invisible())
+  }
+  words <- paste0(
+    "Device ", failed$device, " (", failed$name, ") ", failed$test, "."
+  )
+  cli::cli_warn(
+    c(
+      "{nrow(failed)} GPU{?s} failed the self-test. {?Its/Their} answers may be
+       wrong.",
+      rlang::set_names(sprintf("{words[[%d]]}", seq_along(words)), "x"),
+      i = "Use {.code backend = \"cpu\"}, or {.arg devices} to leave
+           {cli::qty(nrow(failed))}{?it/them} out.",
+      i = "Please report this, with the GPU, its driver and the output of
+           {.code knn_backends(test = TRUE)}."
+    ),
+    class = "fsknn_self_test_warning", call = call
+  )
 }
 
 # Returns the GPUs as a data frame. If there are none, its attribute `reason`

@@ -49,6 +49,15 @@ BEGIN_RCPP
     return rcpp_result_gen;
 END_RCPP
 }
+// cpp_self_test
+Rcpp::List cpp_self_test();
+RcppExport SEXP _fsknn_cpp_self_test() {
+BEGIN_RCPP
+    Rcpp::RObject rcpp_result_gen;
+    rcpp_result_gen = Rcpp::wrap(cpp_self_test());
+    return rcpp_result_gen;
+END_RCPP
+}
 // cpp_between
 Rcpp::List cpp_between(SEXP x, Rcpp::NumericVector blocks, SEXP limits, Rcpp::List request);
 RcppExport SEXP _fsknn_cpp_between(SEXP xSEXP, SEXP blocksSEXP, SEXP limitsSEXP, SEXP requestSEXP) {
@@ -1507,6 +1516,7 @@ static const R_CallMethodDef CallEntries[] = {
     {"_fsknn_cpp_give_back", (DL_FUNC) &_fsknn_cpp_give_back, 0},
     {"_fsknn_cpp_backends", (DL_FUNC) &_fsknn_cpp_backends, 0},
     {"_fsknn_cpp_cuda_devices", (DL_FUNC) &_fsknn_cpp_cuda_devices, 1},
+    {"_fsknn_cpp_self_test", (DL_FUNC) &_fsknn_cpp_self_test, 0},
     {"_fsknn_cpp_between", (DL_FUNC) &_fsknn_cpp_between, 4},
     {"_fsknn_cpp_new_lists", (DL_FUNC) &_fsknn_cpp_new_lists, 3},
     {"_fsknn_cpp_merge_lists", (DL_FUNC) &_fsknn_cpp_merge_lists, 4},

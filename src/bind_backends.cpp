@@ -55,3 +55,14 @@ Rcpp::DataFrame cpp_cuda_devices(bool start) {
   }
   return bind::table_of(cuda::devices());
 }
+
+// Tests the arithmetic of every GPU: a list for each row of cpp_cuda_devices().
+// [[Rcpp::export(rng = false)]]
+Rcpp::List cpp_self_test() {
+  Rcpp::List tests;
+  for (const cuda::SelfTest& test : cuda::self_test())
+    tests.push_back(Rcpp::List::create(Rcpp::_["finished"] = test.finished,
+                                       Rcpp::_["why_not"] = test.why_not,
+                                       Rcpp::_["failed"] = test.failed));
+  return tests;
+}

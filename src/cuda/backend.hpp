@@ -2,13 +2,14 @@
 
 // What the rest of the package knows of CUDA: no CUDA type in sight. Compiled
 // from files that know CUDA where configure found a toolkit
-// (device/devices.cpp, search/engine.cpp, search/within.cpp,
-// search/count_pairs.cpp, search/held_points.cpp, triples/triple_scanner.cpp,
-// prepare/prepared_rows.cpp), else from absent.cpp.
+// (device/devices.cpp, filter/self_test.cu, search/engine.cpp,
+// search/within.cpp, search/count_pairs.cpp, search/held_points.cpp,
+// triples/triple_scanner.cpp, prepare/prepared_rows.cpp), else from absent.cpp.
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,15 @@ std::vector<Device> devices();
 /// BackendFailure where CUDA or a device cannot be used, CudaFailure where it
 /// fails.
 std::vector<Device> start_devices(const std::vector<int>& rows);
+
+/// The self-test of a device: whether its arithmetic is as the proofs assume.
+struct SelfTest {
+  bool finished = false;
+  std::string why_not;           ///< the failure that ended it
+  std::set<std::string> failed;  ///< names of filter/self_test.hpp
+};
+/// One for each of devices(), with CUDA started on them.
+std::vector<SelfTest> self_test();
 
 /// The row of devices(), from 0, that has this number of CUDA's; -1: none.
 int row_of_device(int cuda_id);

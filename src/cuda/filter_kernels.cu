@@ -6,6 +6,7 @@
 #include "cuda/filter/float_filter.cu"
 #include "cuda/filter/half_raw_rows.cu"
 #include "cuda/filter/half_unit_rows.cu"
+#include "cuda/filter/self_test.cu"
 #include "cuda/filter/start_elementwise.cu"
 #include "cuda/filter/start_pairs.cu"
 #include "cuda/filter/table_filter.cu"

@@ -129,6 +129,60 @@ test_that("devices print", {
   expect_snapshot(fsknn:::print.fsknn_backends(table))
 })
 
+test_that("the self-test has a column, which is NA without a GPU", {
+  expect_wrong(knn_backends(test = NA), "`test` must be TRUE or FALSE")
+  table <- knn_backends(test = TRUE)
+  expect_named(table, c("backend", "usable", "detail", "test", "devices"))
+  expect_identical(nrow(table$devices$cuda), length(table$devices$cuda$test))
+  expect_identical(table$test[[1]], NA_character_)
+  if (!cuda_is_usable()) {
+    expect_identical(table$test[[2]], NA_character_)
+  }
+})
+
+test_that("GPUs pass the self-test", {
+  skip_if_no_cuda()
+  expect_no_warning(table <- knn_backends(test = TRUE))
+  expect_identical(table$test, c(NA, "passed"))
+  expect_identical(unique(table$devices$cuda$test), "passed")
+  expect_false(anyNA(table$devices$cuda$memory_free))
+  # CUDA is started by now.
+  seconds <- system.time(knn_backends(test = TRUE))
+  expect_lt(seconds[["elapsed"]], 5)
+})
+
+test_that("a failed self-test says what failed and what to do", {
+  result <- function(failed = character(), finished = TRUE, why_not = "") {
+    list(finished = finished, why_not = why_not, failed = failed)
+  }
+  tested <- function(...) {
+    devices <- two_devices()
+    devices$test <- fsknn:::words_of_self_tests(list(...))
+    devices
+  }
+  passed <- tested(result(), result())
+  expect_identical(fsknn:::summarise_self_tests(passed), "passed")
+  expect_no_warning(fsknn:::warn_of_failed(passed, call = NULL))
+  all <- c(
+    "byte_sums", "bit_counts", "half_sums", "float64", "float32", "order"
+  )
+  one <- tested(result(), result("half_sums"))
+  two <- tested(result(all), result(c("float64", "order")))
+  unfinished <- tested(result(), result(finished = FALSE, why_not = "{lost}"))
+  expect_warning(
+    fsknn:::warn_of_failed(one, call = NULL), class = "fsknn_self_test_warning"
+  )
+  call <- quote(knn_backends())
+  expect_messages({
+    writeLines(fsknn:::summarise_self_tests(one))
+    writeLines(fsknn:::summarise_self_tests(unfinished))
+    fsknn:::warn_of_failed(one, call)
+    fsknn:::warn_of_failed(two, call)
+    fsknn:::warn_of_failed(unfinished, call)
+  })
+  expect_output(print(one), "failed: sums of products of half")
+})
+
 test_that("auto takes CUDA where it can be used, and says so once", {
   usable <- facts_with(usable = TRUE)
   told <- told_by({

@@ -514,6 +514,17 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' they find 38% and 39%. In groups of 5 and 60, both find 59%, and in levels of
 #' 6, 12 and 24, 42% and 43%.
 #'
+#' The studentized statistic takes longer than r, which needs one product for a
+#' point and a permutation instead of two or three. `inst/bench/studentized.R`
+#' measures it for 12,625 points in 128 samples with 1,000 permutations.
+#'
+#' On one thread of an AMD EPYC, [nearest_to()] took 4.6 times the processor time of r
+#' for two levels (0.40 and 0.09 seconds). It took 3.7 times with two
+#' covariates, and 3.8 times for numbers. With 10,000 permutations, it took 4.0
+#' times for two levels. Welch's F of three levels took 0.8 times the time of
+#' the correlation ratio. [module_summary()] of 25 modules took as long by
+#' either.
+#'
 #' `p_value` and `fdr` are not by permutation. With the studentized statistic,
 #' they are those of the moderated t or F with its degrees of freedom. So they
 #' allow unequal variances, also with `adjust` and `strata`. With `weights`,

@@ -356,8 +356,10 @@ filled_rows <- function(values, rows, points, options, call) {
       call
     )
   }
-  missing <- which(is.na(values), arr.ind = TRUE)
-  values[missing] <- rowMeans(values, na.rm = TRUE)[missing[, 1]]
+  if (anyNA(values)) {
+    missing <- which(is.na(values), arr.ind = TRUE)
+    values[missing] <- rowMeans(values, na.rm = TRUE)[missing[, 1]]
+  }
   values
 }
 

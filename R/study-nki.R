@@ -13,6 +13,11 @@
 #'   probes of 337 patients, those of both studies;
 #' * a folder with the file `nki295_small.rds`: 500 probes of 295 patients.
 #'
+#' `vignette("breast-cancer")` needs the first of these for Fig. 2 of Arefin et
+#' al. (2012), and for the three data sets of their Fig. 4c. Without it, the
+#' vignette shows the graph of 500 probes of these patients. It also shows the
+#' component in all probes of 78 patients, and times of simulated data.
+#'
 #' `"vantveer78"` is read from a folder with the file `vantveer78_full.rds`:
 #' 24,481 probes of 78 patients, with missing values. `"vantveer78_876"` is read
 #' from a folder with the file `vantveer78_876.rds`: 876 of these probes,

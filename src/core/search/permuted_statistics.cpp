@@ -23,7 +23,9 @@ namespace {
 constexpr std::int64_t kTileRows = 8;
 constexpr std::int64_t kTileOutcomes = 4;
 using TileRows = double __attribute__((vector_size(8 * kTileRows)));
-using Sums = std::array<std::array<double, kTileRows>, kTileOutcomes>;
+using TileBits = std::int64_t __attribute__((vector_size(8 * kTileRows)));
+using TileSums = std::array<double, kTileRows>;
+using Sums = std::array<TileSums, kTileOutcomes>;
 
 /// Sums values times factors over samples. values: [num_samples x kTileRows];
 /// factors: [num_samples x kTileOutcomes].
@@ -39,6 +41,67 @@ FSKNN_CLONES void add_up(const double* values, const double* factors,
       sums[one] += value * factors[f * kTileOutcomes + one];
   }
   __builtin_memcpy(out, sums, sizeof sums);
+}
+
+// Two tiles of rows in single precision.
+constexpr std::int64_t kRoughRows = 2 * kTileRows;
+using RoughRows = float __attribute__((vector_size(4 * kRoughRows)));
+
+/// Whether the square of any sum of values times factors is above its outcome's
+/// limit, or not a number. values: [num_samples x kRoughRows]; factors:
+/// [num_samples x kTileOutcomes]; limits: [kTileOutcomes].
+FSKNN_CLONES bool any_above(const float* values, const float* factors,
+                            std::int64_t num_samples, const float* limits) {
+  RoughRows sums[kTileOutcomes] = {};
+  for (std::int64_t f = 0; f < num_samples; ++f) {
+    RoughRows value;
+    __builtin_memcpy(&value, values + f * kRoughRows, sizeof value);
+#pragma GCC unroll 4
+    for (std::int64_t one = 0; one < kTileOutcomes; ++one)
+      sums[one] += value * factors[f * kTileOutcomes + one];
+  }
+  auto above = ~(sums[0] * sums[0] <= limits[0]);
+  for (std::int64_t one = 1; one < kTileOutcomes; ++one)
+    above |= ~(sums[one] * sums[one] <= limits[one]);
+  int any = 0;
+  for (std::int64_t row = 0; row < kRoughRows; ++row) any |= above[row];
+  return any != 0;
+}
+
+/// Variances of a tile's rows, relative to those of all their residuals, and
+/// the logarithms of these, at least that of kLeastRatio. `sums` are those of a
+/// part, and `all` those of all squares. All are [kTileRows].
+FSKNN_CLONES void relative_variances(const double* sums, const double* all,
+                                     double freedom, double expected,
+                                     double* ratios, double* logs) {
+  TileRows sum, whole;
+  __builtin_memcpy(&sum, sums, sizeof sum);
+  __builtin_memcpy(&whole, all, sizeof whole);
+  const TileRows zero = {};
+  const TileRows ratio = (sum > zero ? sum : zero) / whole * freedom / expected;
+  __builtin_memcpy(ratios, &ratio, sizeof ratio);
+  const TileRows x = ratio > kLeastRatio ? ratio : zero + kLeastRatio;
+  // x is 2^exponent m, with m from sqrt(1/2) to sqrt(2), so that the last term
+  // of the series of log(m) = 2 atanh(s) is a rounding error.
+  const auto bits = reinterpret_cast<TileBits>(x);
+  const TileBits exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;
+  const auto m = reinterpret_cast<TileRows>(bits - (exponent << 52));
+  const TileRows s = (m - 1.0) / (m + 1.0), z = s * s;
+  TileRows series = z / 21.0;
+#pragma GCC unroll 9
+  for (int power = 19; power > 1; power -= 2)
+    series = z * (series + 1.0 / power);
+  const TileRows log =
+      __builtin_convertvector(exponent, TileRows) * 0.693147180559945309 +
+      2.0 * (s + s * series);
+  __builtin_memcpy(logs, &log, sizeof log);
+}
+
+/// A bound on the error of a sum of products of single precision, of rows and
+/// outcomes of length 1: a rounding for each sum, product and factor.
+double rough_error(std::int64_t num_samples) {
+  const double roundings = static_cast<double>(num_samples + 8) * 0x1p-24;
+  return roundings < 0.5 ? 1.001 * roundings / (1.0 - roundings) : 2.0;
 }
 
 /// The values of a tile's rows, and which of them there are.
@@ -59,14 +122,21 @@ class RowTiles {
     const std::int64_t tiles = size();
     values_.resize(
         static_cast<std::size_t>(2 * tiles * kTileRows * num_samples_));
+    rough_.resize(
+        static_cast<std::size_t>(num_pairs() * kRoughRows * num_samples_));
+    is_kept_.resize(static_cast<std::size_t>(num_pairs()));
     for (std::int64_t tile = 0; tile < tiles; ++tile) {
       double* to = values_.data() + 2 * tile * kTileRows * num_samples_;
+      float* rough = rough_.data() + tile / 2 * kRoughRows * num_samples_ +
+                     tile % 2 * kTileRows;
       for (std::int64_t one = 0; one < kTileRows; ++one) {
         const std::int64_t row = row_at(tile, one);
+        if (place[row] >= 0) is_kept_[static_cast<std::size_t>(tile / 2)] = 1;
         for (std::int64_t f = 0; f < num_samples_; ++f) {
           const double value = rows.values[f * rows.num_rows + row];
           to[f * kTileRows + one] = value;
           to[(num_samples_ + f) * kTileRows + one] = value * value;
+          rough[f * kRoughRows + one] = static_cast<float>(value);
         }
       }
     }
@@ -82,8 +152,18 @@ class RowTiles {
     out.squares = out.values + kTileRows * num_samples_;
     return out;
   }
+  /// The rows of two tiles, [num_samples x kRoughRows], and 0 for a tile that
+  /// does not exist.
+  const float* rough(std::int64_t pair) const {
+    return rough_.data() + pair * kRoughRows * num_samples_;
+  }
+  /// Are statistics of rows of two tiles kept?
+  bool is_kept(std::int64_t pair) const {
+    return is_kept_[static_cast<std::size_t>(pair)] != 0;
+  }
 
  private:
+  std::int64_t num_pairs() const { return (size() + 1) / 2; }
   std::int64_t count() const { return static_cast<std::int64_t>(rows_.size()); }
   // The last row fills the last tile.
   std::int64_t row_at(std::int64_t tile, std::int64_t one) const {
@@ -94,6 +174,8 @@ class RowTiles {
   std::int64_t num_samples_;
   std::vector<std::int64_t> rows_;
   std::vector<double> values_;
+  std::vector<float> rough_;
+  std::vector<char> is_kept_;
 };
 
 /// Takes the statistics, or the moments of variances, of tiles of four outcomes
@@ -123,18 +205,23 @@ class Taker {
   }
   double largest(std::size_t one) const { return largest_[one]; }
   bool is_kept(std::int64_t row) const { return out_.place[row] >= 0; }
-  /// `sum` is that of a part, and `all` that of all squares.
-  void take_moments(std::size_t one, int part, double sum, double all) const {
-    if (!is_there(one) || all < kLeastVariance) return;
+  /// `sums` are those of a part of a tile's first rows, and `all` those of all
+  /// squares.
+  void take_moments(std::size_t one, int part, std::size_t count,
+                    const TileSums& sums, const TileSums& all) const {
+    if (!is_there(one)) return;
     const std::int64_t at = outcome(one) * parts_.num_parts + part;
-    const double ratio =
-        std::max(sum, 0.0) / all * parts_.freedom / parts_.expected[at];
-    const double log = std::log(std::max(ratio, kLeastRatio));
+    TileSums ratios, logs;
+    relative_variances(sums.data(), all.data(), parts_.freedom,
+                       parts_.expected[at], ratios.data(), logs.data());
     double* to = out_.moments + 4 * at;
-    to[0] += 1.0;
-    to[1] += ratio;
-    to[2] += log;
-    to[3] += log * log;
+    for (std::size_t row = 0; row < count; ++row) {
+      if (all[row] < kLeastVariance) continue;
+      to[0] += 1.0;
+      to[1] += ratios[row];
+      to[2] += logs[row];
+      to[3] += logs[row] * logs[row];
+    }
   }
   void finish() const {
     for (std::size_t one = 0; one < kTileOutcomes; ++one)
@@ -175,8 +262,10 @@ class SlopeWorker {
         parts_(parts),
         out_(out),
         taker_(parts, out),
+        rough_error_(rough_error(num_samples)),
         slope_(static_cast<std::size_t>(num_samples * kTileOutcomes)),
         weight_(slope_.size()),
+        rough_(slope_.size()),
         weighted_(outcomes.weighted != nullptr ? slope_.size() : 0) {}
 
   void begin(std::int64_t first) {
@@ -189,6 +278,7 @@ class SlopeWorker {
         const std::size_t to =
             static_cast<std::size_t>(f * kTileOutcomes) + one;
         slope_[to] = outcomes_.columns[from];
+        rough_[to] = static_cast<float>(slope_[to]);
         weight_[to] = outcomes_.weight[from];
         if (!weighted_.empty()) weighted_[to] = outcomes_.weighted[from];
       }
@@ -200,6 +290,24 @@ class SlopeWorker {
     }
   }
 
+  /// Compares tiles from an even number on.
+  void compare(const RowTiles& tiles, std::int64_t from, std::int64_t to) {
+    const bool is_rough =
+        !taker_.has_moments() && out_.form == StatisticForm::score;
+    for (std::int64_t tile = from; tile < to; ++tile) {
+      // Single precision shows that most pairs of tiles count for nothing.
+      if (is_rough && tile % 2 == 0 && !tiles.is_kept(tile / 2) &&
+          !may_count(tiles.rough(tile / 2))) {
+        ++tile;
+        continue;
+      }
+      compare(tiles(tile));
+    }
+  }
+
+  void finish() { taker_.finish(); }
+
+ private:
   void compare(const RowTile& tile) {
     Sums slopes, weighted, squares;
     add_up(tile.values, slope_.data(), num_samples_, slopes[0].data());
@@ -207,29 +315,32 @@ class SlopeWorker {
     add_up(tile.squares, weight_.data(), num_samples_, squares[0].data());
     if (!weighted_.empty())
       add_up(tile.values, weighted_.data(), num_samples_, weighted[0].data());
-    for (std::size_t one = 0; one < kTileOutcomes; ++one)
-      for (std::size_t row = 0; row < tile.count; ++row) {
+    for (std::size_t one = 0; one < kTileOutcomes; ++one) {
+      TileSums all, sums, others;
+      for (std::size_t row = 0; row < kTileRows; ++row) {
         const double slope = slopes[one][row];
         const double product =
             weighted_.empty() ? slope * last_[one] : weighted[one][row];
+        all[row] = 1.0 - slope * slope;
         // The sum of weighted squares of the residuals.
-        const double sum =
+        sums[row] =
             squares[one][row] - slope * (2.0 * product - slope * last_[one]);
-        take(tile.row[row], one, slope, sum);
+        others[row] = all[row] - sums[row];
       }
+      if (taker_.has_moments()) {
+        taker_.take_moments(one, 0, tile.count, sums, all);
+        if (parts_.num_parts > 1)
+          taker_.take_moments(one, 1, tile.count, others, all);
+        continue;
+      }
+      for (std::size_t row = 0; row < tile.count; ++row)
+        take(tile.row[row], one, slopes[one][row], sums[row]);
+    }
   }
 
-  void finish() { taker_.finish(); }
-
- private:
   void take(std::int64_t row, std::size_t one, double slope, double sum) {
     const double all = 1.0 - slope * slope;
     const double sums[2] = {sum, all - sum};
-    if (taker_.has_moments()) {
-      for (int part = 0; part < parts_.num_parts; ++part)
-        taker_.take_moments(one, part, sums[part], all);
-      return;
-    }
     ModeratedPart total = {0.0, 0.0};
     for (int part = 0; part < parts_.num_parts; ++part) {
       const ModeratedPart of =
@@ -268,6 +379,14 @@ class SlopeWorker {
                       ? (1.0 - 1e-6) / (1.0 + 1.0 / ratio)
                       : 0.0;
     known_[one] = taker_.largest(one);
+    const double rough = std::sqrt(limit_[one]) - rough_error_;
+    rough_limit_[one] =
+        rough > 0.0 ? static_cast<float>(rough * rough * (1.0 - 1e-6)) : -1.0F;
+  }
+  bool may_count(const float* rough) {
+    for (std::size_t one = 0; one < kTileOutcomes; ++one)
+      if (known_[one] != taker_.largest(one)) set_limit(one);
+    return any_above(rough, rough_.data(), num_samples_, rough_limit_.data());
   }
   bool counts(const RowTile& tile, const Sums& slopes) {
     bool any = false;
@@ -286,8 +405,12 @@ class SlopeWorker {
   const VarianceParts& parts_;
   const LargestStatistics& out_;
   Taker taker_;
+  const double rough_error_;
   std::array<double, kTileOutcomes> last_{}, least_{}, limit_{}, known_{};
-  std::vector<double> slope_, weight_, weighted_;
+  std::array<float, kTileOutcomes> rough_limit_{};
+  std::vector<double> slope_, weight_;
+  std::vector<float> rough_;
+  std::vector<double> weighted_;
 };
 
 class LevelWorker {
@@ -323,6 +446,13 @@ class LevelWorker {
       }
   }
 
+  void compare(const RowTiles& tiles, std::int64_t from, std::int64_t to) {
+    for (std::int64_t tile = from; tile < to; ++tile) compare(tiles(tile));
+  }
+
+  void finish() { taker_.finish(); }
+
+ private:
   void compare(const RowTile& tile) {
     for (std::size_t level = 0; level < num_; ++level) {
       const double* factors = factors_.data() + 2 * level * level_size();
@@ -330,32 +460,27 @@ class LevelWorker {
       add_up(tile.squares, factors + level_size(), num_samples_,
              sums_[level][0].data());
     }
-    for (std::size_t one = 0; one < kTileOutcomes; ++one)
-      for (std::size_t row = 0; row < tile.count; ++row) take(tile, row, one);
+    for (std::size_t one = 0; one < kTileOutcomes; ++one) {
+      TileSums all = {};
+      for (std::size_t level = 0; level < num_; ++level)
+        for (std::size_t row = 0; row < kTileRows; ++row) {
+          double& mean = means_[level][one][row];
+          mean /= counts_[level][one];
+          sums_[level][one][row] -= counts_[level][one] * mean * mean;
+          all[row] += sums_[level][one][row];
+        }
+      if (taker_.has_moments())
+        for (std::size_t level = 0; level < num_; ++level)
+          taker_.take_moments(one, static_cast<int>(level), tile.count,
+                              sums_[level][one], all);
+      else
+        for (std::size_t row = 0; row < tile.count; ++row)
+          taker_.take(tile.row[row], one, statistic(row, one, all[row]));
+    }
   }
 
-  void finish() { taker_.finish(); }
-
- private:
   std::size_t level_size() const {
     return static_cast<std::size_t>(num_samples_ * kTileOutcomes);
-  }
-
-  void take(const RowTile& tile, std::size_t row, std::size_t one) {
-    double all = 0.0;
-    for (std::size_t level = 0; level < num_; ++level) {
-      double& mean = means_[level][one][row];
-      mean /= counts_[level][one];
-      sums_[level][one][row] -= counts_[level][one] * mean * mean;
-      all += sums_[level][one][row];
-    }
-    if (taker_.has_moments()) {
-      for (std::size_t level = 0; level < num_; ++level)
-        taker_.take_moments(one, static_cast<int>(level),
-                            sums_[level][one][row], all);
-      return;
-    }
-    taker_.take(tile.row[row], one, statistic(row, one, all));
   }
 
   // Welch (1951), with moderated variances.
@@ -420,8 +545,8 @@ class OutcomePiece {
                const Outcomes& outcomes, const VarianceParts& parts,
                const LargestStatistics& out)
       : tiles_(tiles),
-        at_once_(std::max<std::int64_t>(
-            1, kValuesAtOnce / (2 * num_samples * kTileRows))),
+        at_once_(2 * std::max<std::int64_t>(
+                         1, kValuesAtOnce / (4 * num_samples * kTileRows))),
         num_outcomes_(out.num_outcomes) {
     for (std::int64_t at = 0; at < kTilesOfOutcomes; ++at)
       workers_.emplace_back(num_samples, outcomes, parts, out);
@@ -437,8 +562,7 @@ class OutcomePiece {
     for (std::int64_t from = 0; from < tiles_.size(); from += at_once_) {
       const std::int64_t to = std::min(from + at_once_, tiles_.size());
       for (std::int64_t at = 0; at < used; ++at)
-        for (std::int64_t tile = from; tile < to; ++tile)
-          worker(at).compare(tiles_(tile));
+        worker(at).compare(tiles_, from, to);
       poll();
     }
     for (std::int64_t at = 0; at < used; ++at) worker(at).finish();

@@ -73,16 +73,17 @@
 #' of 120, `num = 1` leads to a false call in 78% of 100 data sets.
 #'
 #' @section When it hurts:
-#' The figures are means over 100 simulated data sets of 120 points in 40
+#' The figures are means over 1,000 simulated data sets of 120 points in 40
 #' samples (`inst/bench/calibration_factors.R`, the article "calibration" of the
-#' site). Precision is the share of the nearest pairs that are within a module.
+#' site). Those of modules of half or a quarter of the points are over 100.
+#' Precision is the share of the nearest pairs that are within a module.
 #'
 #' * Modules are leading directions, too. Adjustment for a module removes it.
 #'   With a batch of half of the points and four modules of 10, precision is
-#'   0.35 without adjustment. It is 0.77 with dominant factors, 0.11 with those
-#'   by permutation, and 0.79 with the true batch. Without a batch, it is 0.80
-#'   without adjustment and with dominant factors (there are none), 0.56 with
-#'   `num = 1` and 0.06 by permutation.
+#'   0.35 without adjustment. It is 0.77 with dominant factors, 0.10 with those
+#'   by permutation, and 0.79 with the true batch. Without a batch, it is 0.79
+#'   without adjustment and with dominant factors (there are none), 0.55 with
+#'   `num = 1` and 0.07 by permutation.
 #' * A module that most points form looks like a batch. One of half of the
 #'   points is removed (0.94 becomes 0.23). One of a quarter was dominant in 9%
 #'   of data sets. Give `clusters`. It reports the share of each module's

@@ -93,10 +93,12 @@ TEST_CASE("each pair of an apex's others stands in one square") {
           if (rows < columns || r < c) REQUIRE(count == 1);
           REQUIRE(count <= 1);
         }
-      const std::int64_t pool = bit_pool_rows(columns, rows);
-      CHECK(pool % side == 0);
-      CHECK(pool >= columns + (rows < columns ? rows : 0));
-      CHECK(pool <= bit_pool_rows(columns + 1, columns));
+      for (const bool apart : {false, true}) {
+        const std::int64_t pool = bit_pool_rows(columns, rows, apart);
+        CHECK(pool % side == 0);
+        CHECK(pool >= columns + (rows < columns || apart ? rows : 0));
+        CHECK(pool <= bit_pool_rows(columns + 1, columns, apart));
+      }
     }
   TripleSquares squares;
   squares.columns = squares.rows = 100000000;

@@ -1,6 +1,9 @@
 // Finds triples of small whole numbers that may be similar enough, and counts
 // them by similarity.
+#include <algorithm>
+
 #include "core/contract/triple_sums.hpp"
+#include "cuda/device/check.hpp"
 #include "cuda/triples/triple_counts.cuh"
 #include "cuda/triples/triple_squares.cuh"
 
@@ -115,6 +118,28 @@ __global__ void __launch_bounds__(kSquareThreads, 1)
 }
 
 }  // namespace
+
+void start_squares(const void* kernel, void** arguments, int bytes,
+                   const TripleTileWork& work, cudaStream_t stream) {
+  const bool hopper = has_warpgroups(kernel);
+  if (hopper) bytes += SquareMemory::others;
+  CUDA_CHECK(cudaFuncSetAttribute(
+      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  const std::int64_t clusters = multiprocessors_here() / HopperBlock::cluster;
+  cudaLaunchAttribute cluster;
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = HopperBlock::cluster;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = static_cast<unsigned>(
+      HopperBlock::cluster * std::min(work.to - work.from, clusters));
+  config.blockDim = hopper ? HopperBlock::threads : 256;
+  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = hopper ? 1 : 0;
+  CUDA_CHECK(cudaLaunchKernelExC(&config, kernel, arguments));
+}
 
 void start_triple_bit_filter(const TripleTileWork& work, cudaStream_t stream) {
   start_squares(filter_squares, 0, work, stream, work);

@@ -6,10 +6,8 @@
 // in the filter of pairs (cuda/filter/warpgroup_pairs.cuh). On other GPUs, two
 // blocks have the halves, too, and warps read codes from global memory.
 
-#include <algorithm>
 #include <cstdint>
 
-#include "cuda/device/check.hpp"
 #include "cuda/filter/start_pairs.cuh"
 #include "cuda/filter/warp_pairs.cuh"
 #include "cuda/filter/warpgroup_pairs.cuh"
@@ -362,28 +360,17 @@ __device__ inline void for_squares(const TripleTileWork& work, unsigned char*,
 
 /// Starts as many pairs of blocks as there is room for, or as there are
 /// squares. bytes: of the kernel's additional data.
+void start_squares(const void* kernel, void** arguments, int bytes,
+                   const TripleTileWork& work, cudaStream_t stream);
+
+/// Starts kernel(arguments) in the same way.
 template <class... Arguments>
 void start_squares(void (*kernel)(Arguments...), int bytes,
                    const TripleTileWork& work, cudaStream_t stream,
                    Arguments... arguments) {
-  const bool hopper = has_warpgroups(kernel);
-  if (hopper) bytes += SquareMemory::others;
-  CUDA_CHECK(cudaFuncSetAttribute(
-      kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  const std::int64_t clusters = multiprocessors_here() / HopperBlock::cluster;
-  cudaLaunchAttribute cluster;
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = HopperBlock::cluster;
-  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = static_cast<unsigned>(
-      HopperBlock::cluster * std::min(work.to - work.from, clusters));
-  config.blockDim = hopper ? HopperBlock::threads : 256;
-  config.dynamicSmemBytes = static_cast<std::size_t>(bytes);
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = hopper ? 1 : 0;
-  CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, arguments...));
+  void* pointers[] = {&arguments...};
+  start_squares(reinterpret_cast<const void*>(kernel), pointers, bytes, work,
+                stream);
 }
 
 }  // namespace cuda

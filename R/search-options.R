@@ -518,12 +518,11 @@ run_options <- function(backend = c("auto", "cuda", "cpu"), devices = NULL,
 #' point and a permutation instead of two or three. `inst/bench/studentized.R`
 #' measures it for 12,625 points in 128 samples with 1,000 permutations.
 #'
-#' On one thread of an AMD EPYC, [nearest_to()] took 4.6 times the processor time of r
-#' for two levels (0.40 and 0.09 seconds). It took 3.7 times with two
-#' covariates, and 3.8 times for numbers. With 10,000 permutations, it took 4.0
+#' On one thread of an AMD EPYC, [nearest_to()] took 4.7 times the processor
+#' time of r for two levels (0.39 and 0.08 seconds). It took 3.7 times with two
+#' covariates, and 3.9 times for numbers. With 10,000 permutations, it took 4.5
 #' times for two levels. Welch's F of three levels took 0.8 times the time of
-#' the correlation ratio. [module_summary()] of 25 modules took as long by
-#' either.
+#' the correlation ratio. [module_summary()] of 25 modules took 1.1 times.
 #'
 #' `p_value` and `fdr` are not by permutation. With the studentized statistic,
 #' they are those of the moderated t or F with its degrees of freedom. So they

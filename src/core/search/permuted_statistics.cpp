@@ -23,7 +23,6 @@ namespace {
 constexpr std::int64_t kTileRows = 8;
 constexpr std::int64_t kTileOutcomes = 4;
 using TileRows = double __attribute__((vector_size(8 * kTileRows)));
-using TileBits = std::int64_t __attribute__((vector_size(8 * kTileRows)));
 using TileSums = std::array<double, kTileRows>;
 using Sums = std::array<TileSums, kTileOutcomes>;
 
@@ -66,35 +65,6 @@ FSKNN_CLONES bool any_above(const float* values, const float* factors,
   int any = 0;
   for (std::int64_t row = 0; row < kRoughRows; ++row) any |= above[row];
   return any != 0;
-}
-
-/// Variances of a tile's rows, relative to those of all their residuals, and
-/// the logarithms of these, at least that of kLeastRatio. `sums` are those of a
-/// part, and `all` those of all squares. All are [kTileRows].
-FSKNN_CLONES void relative_variances(const double* sums, const double* all,
-                                     double freedom, double expected,
-                                     double* ratios, double* logs) {
-  TileRows sum, whole;
-  __builtin_memcpy(&sum, sums, sizeof sum);
-  __builtin_memcpy(&whole, all, sizeof whole);
-  const TileRows zero = {};
-  const TileRows ratio = (sum > zero ? sum : zero) / whole * freedom / expected;
-  __builtin_memcpy(ratios, &ratio, sizeof ratio);
-  const TileRows x = ratio > kLeastRatio ? ratio : zero + kLeastRatio;
-  // x is 2^exponent m, with m from sqrt(1/2) to sqrt(2), so that the last term
-  // of the series of log(m) = 2 atanh(s) is a rounding error.
-  const auto bits = reinterpret_cast<TileBits>(x);
-  const TileBits exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;
-  const auto m = reinterpret_cast<TileRows>(bits - (exponent << 52));
-  const TileRows s = (m - 1.0) / (m + 1.0), z = s * s;
-  TileRows series = z / 21.0;
-#pragma GCC unroll 9
-  for (int power = 19; power > 1; power -= 2)
-    series = z * (series + 1.0 / power);
-  const TileRows log =
-      __builtin_convertvector(exponent, TileRows) * 0.693147180559945309 +
-      2.0 * (s + s * series);
-  __builtin_memcpy(logs, &log, sizeof log);
 }
 
 /// A bound on the error of a sum of products of single precision, of rows and
@@ -211,16 +181,16 @@ class Taker {
                     const TileSums& sums, const TileSums& all) const {
     if (!is_there(one)) return;
     const std::int64_t at = outcome(one) * parts_.num_parts + part;
-    TileSums ratios, logs;
-    relative_variances(sums.data(), all.data(), parts_.freedom,
-                       parts_.expected[at], ratios.data(), logs.data());
     double* to = out_.moments + 4 * at;
     for (std::size_t row = 0; row < count; ++row) {
       if (all[row] < kLeastVariance) continue;
+      const double ratio = std::max(sums[row], 0.0) / all[row] *
+                           parts_.freedom / parts_.expected[at];
+      const double log = std::log(std::max(ratio, kLeastRatio));
       to[0] += 1.0;
-      to[1] += ratios[row];
-      to[2] += logs[row];
-      to[3] += logs[row] * logs[row];
+      to[1] += ratio;
+      to[2] += log;
+      to[3] += log * log;
     }
   }
   void finish() const {

@@ -183,7 +183,8 @@ find_short_lists <- function(search, call) {
   if (search$request$backend == "cuda" &&
         is_allele_table(search$request$metric)) {
     search <- on_cpu_alone(
-      search, "Tables of alleles are counted", "fsknn_tables_pairwise", call
+      search, pairwise_on_cpu("Tables of alleles are counted"),
+      "fsknn_tables_pairwise", call
     )
   }
   as_edges <- search$request$as_edges

@@ -75,11 +75,32 @@ check_stages <- function(stages, stage, call = caller_env()) {
   list(stage = as.double(stage), tasks = NULL)
 }
 
+# Older GPUs can't count the common bits of rows.
+allele_triples_on_cpu <- function(search, devices = cuda_devices(),
+                                  call = caller_env()) {
+  request <- search$request
+  if (request$backend != "cuda") {
+    return(search)
+  }
+  used <- length(request$devices) == 0 | devices$device %in% request$devices
+  if (all(numeric_version(devices$compute_capability[used]) >= "8.0")) {
+    return(search)
+  }
+  on_cpu_alone(
+    search,
+    "Triples of alleles need GPUs of compute capability 8.0 or more.",
+    "fsknn_triples_of_alleles", call
+  )
+}
+
 # Reads and checks the data. `contains` are the rows of which a triple must have
 # one.
 new_triple_search <- function(x, options, subset = NULL, named = FALSE,
                               call = caller_env()) {
   search <- new_search(x, options, named = named, call = call)
+  if (options$metric$table) {
+    search <- allele_triples_on_cpu(search, call = call)
+  }
   points <- search$points
   if (!is.matrix(points$values)) {
     abort_argument(

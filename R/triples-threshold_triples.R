@@ -48,16 +48,17 @@
 #' `"auto"` chooses by a sample of the points, which
 #' [`plan = TRUE`][triple_plans] and `verbose = TRUE` report.
 #'
-#' **GPUs.** Each GPU holds all points, at ten bytes a value. With
+#' **GPUs.** Each GPU holds all points, at about ten bytes a value. With
 #' `"pairs"`, a GPU excludes, for each point, the other points whose pair with
 #' it is too dissimilar for any triple. It then compares all pairs of the
 #' remaining points, which is faster on a GPU than lists of triangles. With
 #' `"all"`, tensor cores add up half-precision values as a filter. The triples
 #' that the filter cannot rule out are computed again in double, on the GPU.
 #'
-#' For alleles, tensor cores count the samples and alleles of each triple, which
-#' are whole numbers without error. Then the GPU needs another 4 bytes for each
-#' pair of points, and the compute capability 8.0 or more.
+#' For `"ccc"` and `"duo"`, tensor cores compute the sum of products of each
+#' triple, which is a whole number and exact. This needs another 4 bytes for
+#' each (ordered) pair of points, and GPUs of compute capability 8.0 or more.
+#' Older GPUs are an error with `backend = "cuda"`, and `"auto"` takes the CPU.
 #'
 #' @param x The points, as for [knn_search()], in memory. Names of the points
 #'   are the row names, or the column names with `points = "columns"` or

@@ -183,6 +183,31 @@ test_that("a failed self-test says what failed and what to do", {
   expect_output(print(one), "failed: sums of products of half")
 })
 
+test_that("triples of alleles go to the CPU where a GPU is too old", {
+  search <- function(automatic, devices = integer()) {
+    list(
+      request = list(backend = "cuda", devices = devices),
+      options = list(automatic = automatic)
+    )
+  }
+  devices <- two_devices()
+  place <- function(search) {
+    fsknn:::allele_triples_on_cpu(search, devices, call = NULL)
+  }
+  devices$compute_capability <- c("7.5", "10.0")
+  rlang::reset_message_verbosity("fsknn_triples_of_alleles")
+  expect_message(moved <- place(search(TRUE)), "compute capability 8.0")
+  expect_identical(moved$request$backend, "cpu")
+  expect_error(
+    place(search(FALSE)), "compute capability 8.0",
+    class = "fsknn_backend_error"
+  )
+  newer <- search(FALSE, devices$device[[2]])
+  expect_identical(place(newer), newer)
+  devices$compute_capability <- c("8.0", "12.0")
+  expect_identical(place(search(FALSE)), search(FALSE))
+})
+
 test_that("auto takes CUDA where it can be used, and says so once", {
   usable <- facts_with(usable = TRUE)
   told <- told_by({

@@ -259,6 +259,35 @@ TEST_CASE("studentized slopes have moderated variances") {
   }
 }
 
+TEST_CASE("a statistic of 0 is larger than none") {
+  Case one(1, 4, 1, 5);
+  const double part = std::sqrt(0.5);
+  one.x = {part, -part, 0.0, 0.0};
+  const Values y = {0.0, 0.0, part, -part}, weight(4, 1.0);
+  const double last = 1.0;
+  SlopeOutcomes asked;
+  asked.columns = y.data();
+  asked.weight = weight.data();
+  asked.last = &last;
+  Prior prior(1, 1, 2.0);
+  prior.of_sum[0] = 0.25;
+  prior.of_freedom[0] = 2.0;
+  const double variance = prior.variance(0, 1.0, 1.0);
+  for (const StatisticSide side :
+       {StatisticSide::signed_t, StatisticSide::absolute,
+        StatisticSide::negative}) {
+    asked.side = side;
+    for (const StatisticForm form :
+         {StatisticForm::score, StatisticForm::plain, StatisticForm::freedom})
+      one.check(asked, prior.parts, form, [&](std::int64_t, std::int64_t) {
+        return form == StatisticForm::freedom
+                   ? std::min(2.0,
+                              variance * variance / (variance * variance / 2.0))
+                   : 0.0;
+      });
+  }
+}
+
 TEST_CASE("a product that is known need not be given") {
   const Case one(50, 12, 9, 3);
   Values y(one.y.size()), weight(y.size(), 0.0), weighted(y.size()),

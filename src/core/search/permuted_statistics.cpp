@@ -345,9 +345,11 @@ class SlopeWorker {
         std::max(taker_.largest(one), 0.0) * (8.0 * f + 3.0) / (8.0 * f + 1.0);
     const double squared_t = f * std::expm1(least * least / f);
     const double ratio = squared_t * least_[one];
-    limit_[one] = out_.form == StatisticForm::score
-                      ? (1.0 - 1e-6) / (1.0 + 1.0 / ratio)
-                      : 0.0;
+    // Without a limit, a slope of 0 counts, too.
+    limit_[one] =
+        out_.form == StatisticForm::score && taker_.largest(one) >= 0.0
+            ? (1.0 - 1e-6) / (1.0 + 1.0 / ratio)
+            : -1.0;
     known_[one] = taker_.largest(one);
     const double rough = std::sqrt(limit_[one]) - rough_error_;
     rough_limit_[one] =
